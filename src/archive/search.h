@@ -1,0 +1,76 @@
+/* Searching and reading a store (archive.md §5; design §7 for the language).
+ * Works beside a running daemon and without one. */
+#ifndef ARCHIVE_SEARCH_H
+#define ARCHIVE_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/record.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/sink.h"
+
+struct archive_reader;
+
+/* Open for reading. RES_NOTFOUND: no store there. */
+HN_CHECK enum res archive_reader_open(
+    const char *path, struct err *err, struct archive_reader **out);
+void archive_reader_close(struct archive_reader **r);
+
+/* --- query --- */
+struct query;
+/* Parse; a syntax error names the place ("at 14: …") in `err`. `now_s` is
+ * what relative dates are relative to. */
+HN_CHECK enum res query_parse(struct arena *a, struct str text, int64_t now_s,
+    struct err *err, struct query **out);
+/* How it was understood, for --explain. */
+void query_explain(const struct query *q, struct buf *out);
+
+struct search_hit {
+	uint64_t id;
+	int64_t time_us;
+	uint64_t bytes;
+	struct str direction, from, subject, queue_id, snippet;
+	size_t rcpt_count;
+	struct str *rcpts;
+};
+struct search_coverage {
+	unsigned shards, offline;
+	uint64_t messages, unapplied; /* unapplied: not seen by this search */
+	bool incomplete;              /* time limit */
+};
+struct search_options {
+	size_t limit;         /* hits wanted; 0 = 50 */
+	struct str cursor;    /* where to go on; empty = newest */
+	int64_t time_limit_us; /* 0 = 10 s */
+	bool snippets;
+};
+/* Newest first, in `a`. *out_cursor is empty at the end. */
+HN_CHECK enum res archive_search(struct archive_reader *r, struct arena *a,
+    const struct query *q, const struct search_options *o, struct err *err,
+    struct search_hit **out_hits, size_t *out_count, struct str *out_cursor,
+    struct search_coverage *out_coverage);
+HN_CHECK enum res archive_count(struct archive_reader *r, struct arena *a,
+    const struct query *q, struct err *err, uint64_t *out_count,
+    struct search_coverage *out_coverage);
+
+/* --- one message --- */
+struct archived {
+	uint64_t id;
+	int64_t time_us;
+	uint64_t bytes;
+	struct str meta, evidence, edits; /* decoded blocks */
+};
+/* RES_NOTFOUND; RES_CORRUPT when its CRC or leaf is wrong. */
+HN_CHECK enum res archive_get(struct archive_reader *r, struct arena *a,
+    uint64_t id, struct err *err, struct archived *out);
+/* The presented bytes into `out` (which is finished). */
+HN_CHECK enum res archive_get_body(struct archive_reader *r, uint64_t id,
+    struct err *err, struct sink *out);
+
+/* Ids as people write them: "7.123" = shard.frame. */
+HN_CHECK enum res archive_id_parse(struct str text, uint64_t *out);
+void archive_id_format(struct buf *out, uint64_t id);
+
+#endif

@@ -1,0 +1,68 @@
+/* The archive's store (archive.md §1–4): shards of append-only segments, one
+ * writer thread a family, one applier behind it. The caller's thread spools
+ * the message, submits it and waits until it is durable.
+ *
+ *   spool_new → push bytes → store_submit (blocks) → id
+ *
+ * After store_submit returned RES_OK the message is in a segment whose
+ * fdatasync succeeded. On any error nothing is promised and nothing
+ * half-written is ever shown. */
+#ifndef ARCHIVE_STORE_H
+#define ARCHIVE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/record.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/sink.h"
+
+struct store;
+
+struct store_options {
+	const char *path;         /* archive_dir */
+	uint64_t roll_bytes;      /* archive_roll_size */
+	uint64_t reserve_bytes;   /* refuse (RES_AGAIN) below this free space */
+	struct clock clock;
+	const struct archive_io *io; /* NULL: the system; tests inject faults */
+	void (*alarm)(void *context, const char *line); /* may be NULL */
+	void *alarm_context;
+};
+
+/* Create or open, recover every open shard, start writers and appliers.
+ * RES_IO/RES_DENIED/RES_CORRUPT with a line in `err`. Shards that cannot be
+ * opened are offline and named through `alarm`; the others work. */
+HN_CHECK enum res store_open(
+    const struct store_options *o, struct err *err, struct store **out);
+/* Orderly stop: wait for the group under way and the appliers, leave the
+ * indexes readable without a writer. Clears. */
+void store_close(struct store **s);
+
+/* --- one message --- */
+struct spool;
+/* Takes the presented bytes (header, empty line, body). Up to 1 MiB stays in
+ * memory, the rest goes to an unlinked file in the store. Registers itself
+ * with the arena. NULL without memory. */
+struct spool *spool_new(struct arena *a, struct store *s);
+struct sink *spool_sink(struct spool *sp);
+
+struct store_message {
+	const char *family;      /* "mail" */
+	int64_t time_us;         /* of arrival */
+	struct str meta, evidence, edits; /* encoded records */
+	struct spool *body;      /* finished */
+};
+/* Block until durable (or refused). *out_id = shard << 32 | frame. RES_AGAIN:
+ * no space, poisoned segment being replaced; RES_IO: this attempt failed. */
+HN_CHECK enum res store_submit(
+    struct store *s, const struct store_message *m, uint64_t *out_id);
+
+/* --- counters for status and tests --- */
+struct store_counters {
+	uint64_t messages, groups, bytes_raw, bytes_stored, unapplied;
+};
+void store_counters(const struct store *s, struct store_counters *out);
+
+#endif

@@ -1,0 +1,171 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Blocks grow from 4 KiB to 64 KiB; larger requests get a block of their own
+ * behind the current one, so that its free rest is not lost. */
+#define FIRST_BLOCK 4096
+#define MAX_BLOCK   65536
+#define ALIGNMENT   16
+
+struct block {
+	struct block *next;
+	size_t size, used;
+	_Alignas(ALIGNMENT) unsigned char bytes[];
+};
+
+struct cleanup {
+	struct cleanup *next;
+	void (*fn)(void *);
+	void *arg;
+};
+
+struct arena {
+	struct block *blocks; /* the one allocated from is first */
+	struct cleanup *cleanups;
+	size_t max, used, next_size;
+};
+
+struct arena *
+arena_new(size_t max_bytes)
+{
+	struct arena *a = calloc(1, sizeof *a);
+	if (a == NULL)
+		return NULL;
+	a->max = max_bytes != 0 ? max_bytes : ARENA_DEFAULT_MAX;
+	a->next_size = FIRST_BLOCK;
+	return a;
+}
+
+void
+arena_free(struct arena **ap)
+{
+	struct arena *a = *ap;
+	if (a == NULL)
+		return;
+	for (struct cleanup *c = a->cleanups; c != NULL; c = c->next)
+		c->fn(c->arg);
+	struct block *b = a->blocks;
+	while (b != NULL) {
+		struct block *next = b->next;
+		free(b);
+		b = next;
+	}
+	free(a);
+	*ap = NULL;
+}
+
+static struct block *
+add_block(struct arena *a, size_t size)
+{
+	bool own = size > a->next_size / 2;
+	size_t room = own ? size : a->next_size;
+	struct block *b = malloc(sizeof *b + room);
+	if (b == NULL)
+		return NULL;
+	b->size = room;
+	b->used = 0;
+	if (own && a->blocks != NULL) {
+		b->next = a->blocks->next;
+		a->blocks->next = b;
+	} else {
+		b->next = a->blocks;
+		a->blocks = b;
+	}
+	if (!own && a->next_size < MAX_BLOCK)
+		a->next_size *= 2;
+	return b;
+}
+
+void *
+arena_alloc(struct arena *a, size_t size)
+{
+	if (size > SIZE_MAX - ALIGNMENT)
+		return NULL;
+	size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (size == 0)
+		size = ALIGNMENT;
+	if (size > a->max - a->used)
+		return NULL;
+	struct block *b = a->blocks;
+	if (b == NULL || size > b->size - b->used)
+		b = add_block(a, size);
+	if (b == NULL)
+		return NULL;
+	void *p = b->bytes + b->used;
+	b->used += size;
+	a->used += size;
+	return memset(p, 0, size);
+}
+
+void *
+arena_array(struct arena *a, size_t count, size_t size)
+{
+	size_t total;
+	if (__builtin_mul_overflow(count, size, &total))
+		return NULL;
+	return arena_alloc(a, total);
+}
+
+struct str
+arena_dup(struct arena *a, struct str s)
+{
+	char *p = s.len < SIZE_MAX ? arena_alloc(a, s.len + 1) : NULL;
+	if (p == NULL)
+		return STR_EMPTY;
+	if (s.len != 0)
+		memcpy(p, s.ptr, s.len);
+	return str_of(p, s.len);
+}
+
+struct str
+arena_lower(struct arena *a, struct str s)
+{
+	struct str copy = arena_dup(a, s);
+	char *p = (char *)copy.ptr;
+	for (size_t i = 0; i < copy.len; i++)
+		p[i] = ascii_lower(p[i]);
+	return copy;
+}
+
+char *
+arena_cstr(struct arena *a, struct str s)
+{
+	return (char *)arena_dup(a, s).ptr;
+}
+
+struct str
+arena_printf(struct arena *a, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	char *p = n >= 0 ? arena_alloc(a, (size_t)n + 1) : NULL;
+	if (p == NULL)
+		return STR_EMPTY;
+	va_start(ap, fmt);
+	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	return str_of(p, (size_t)n);
+}
+
+enum res
+arena_on_free(struct arena *a, void (*fn)(void *), void *arg)
+{
+	struct cleanup *c = ARENA_NEW(a, struct cleanup);
+	if (c == NULL)
+		return RES_NOMEM;
+	*c = (struct cleanup){ a->cleanups, fn, arg };
+	a->cleanups = c;
+	return RES_OK;
+}
+
+size_t
+arena_used(const struct arena *a)
+{
+	return a->used;
+}

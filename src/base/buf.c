@@ -1,0 +1,130 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/codec.h"
+
+void
+buf_init(struct buf *b, size_t max_bytes)
+{
+	*b = (struct buf){ .max = max_bytes };
+}
+
+void
+buf_done(struct buf *b)
+{
+	free(b->ptr);
+	buf_init(b, b->max);
+}
+
+void
+buf_reset(struct buf *b)
+{
+	b->len = 0;
+	b->error = RES_OK;
+}
+
+char *
+buf_reserve(struct buf *b, size_t len)
+{
+	if (b->error != RES_OK)
+		return NULL;
+	if (len > b->max - b->len) {
+		b->error = RES_LIMIT;
+		return NULL;
+	}
+	if (b->ptr == NULL || len > b->cap - b->len) {
+		size_t cap = b->cap < 64 ? 64 : b->cap;
+		while (cap < b->len + len)
+			cap = cap > b->max / 2 ? b->max : cap * 2;
+		/* one byte more than counted, for buf_cstr's NUL */
+		char *p = realloc(b->ptr, cap + 1);
+		if (p == NULL) {
+			b->error = RES_NOMEM;
+			return NULL;
+		}
+		b->ptr = p;
+		b->cap = cap;
+	}
+	return b->ptr + b->len;
+}
+
+void
+buf_add(struct buf *b, const void *bytes, size_t len)
+{
+	char *p = buf_reserve(b, len);
+	if (p == NULL || len == 0)
+		return;
+	memcpy(p, bytes, len);
+	b->len += len;
+}
+
+void
+buf_add_str(struct buf *b, struct str s)
+{
+	buf_add(b, s.ptr, s.len);
+}
+
+void
+buf_add_c(struct buf *b, const char *c_string)
+{
+	buf_add(b, c_string, strlen(c_string));
+}
+
+void
+buf_add_char(struct buf *b, char c)
+{
+	buf_add(b, &c, 1);
+}
+
+void
+buf_addf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	char *p = n >= 0 ? buf_reserve(b, (size_t)n) : NULL;
+	if (p == NULL)
+		return;
+	va_start(ap, fmt);
+	/* the NUL lands in the spare byte behind the capacity */
+	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	b->len += (size_t)n;
+}
+
+void
+buf_add_le16(struct buf *b, uint16_t v)
+{
+	uint8_t bytes[2];
+	put_le16(bytes, v);
+	buf_add(b, bytes, sizeof bytes);
+}
+
+void
+buf_add_le32(struct buf *b, uint32_t v)
+{
+	uint8_t bytes[4];
+	put_le32(bytes, v);
+	buf_add(b, bytes, sizeof bytes);
+}
+
+void
+buf_add_le64(struct buf *b, uint64_t v)
+{
+	uint8_t bytes[8];
+	put_le64(bytes, v);
+	buf_add(b, bytes, sizeof bytes);
+}
+
+const char *
+buf_cstr(struct buf *b)
+{
+	if (buf_reserve(b, 0) == NULL)
+		return NULL;
+	b->ptr[b->len] = '\0';
+	return b->ptr;
+}

@@ -1,0 +1,37 @@
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/cli.h"
+
+static const struct command commands[] = {
+	{ NULL, NULL, NULL },
+};
+
+static int
+help(FILE *out)
+{
+	fputs("usage: hanaper COMMAND [ARGUMENT ...]\n\n", out);
+	for (const struct command *c = commands; c->name != NULL; c++)
+		fprintf(out, "  %-10s %s\n", c->name, c->summary);
+	fputs("\nSee hanaper(1).\n", out);
+	return out == stdout ? EX_OK : EX_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2)
+		return help(stderr);
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
+		return help(stdout);
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("hanaper " PACKAGE_VERSION);
+		return EX_OK;
+	}
+	for (const struct command *c = commands; c->name != NULL; c++)
+		if (strcmp(argv[1], c->name) == 0)
+			return c->run(argc - 1, argv + 1);
+	return cli_fail(EX_USAGE,
+	    "unknown command '%s'; `hanaper help` lists them", argv[1]);
+}

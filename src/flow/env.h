@@ -1,0 +1,31 @@
+/* What every message needs from outside, made once by daemon, cli or test and
+ * passed down. Nothing in it changes while a session holds it, save what is
+ * thread-safe by itself. */
+#ifndef FLOW_ENV_H
+#define FLOW_ENV_H
+
+#include <stdatomic.h>
+
+#include "archive/store.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "dns/dns.h"
+#include "keys/signer.h"
+
+struct flow_counters {
+	atomic_ullong messages, accepted, rejected, tempfailed, quarantined;
+	atomic_ullong signed_messages, unsigned_outbound, archived, archive_errors;
+	atomic_ullong aborted, internal_errors, dns_temperrors;
+};
+
+struct flow_env {
+	struct config *config;      /* a reference is taken per session */
+	struct resolver *resolver;  /* never NULL */
+	struct signer *signer;      /* NULL: this program does not sign */
+	struct store *store;        /* NULL: no archive */
+	struct clock clock;
+	struct flow_counters *counters; /* never NULL */
+	const char *seen_keys_dir;  /* state_dir/seen: key records once seen */
+};
+
+#endif

@@ -1,0 +1,51 @@
+/* Who signs, without saying where the private keys are: in this process
+ * (keys/keyring.h: the CLI, tests, the signer process itself) or behind a
+ * socket (keys/remote.h: the milter process). */
+#ifndef KEYS_SIGNER_H
+#define KEYS_SIGNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/res.h"
+#include "base/str.h"
+#include "keys/pubkey.h"
+
+/* One usable key, its private half elsewhere. */
+struct signing_key {
+	struct str domain;   /* normal form */
+	struct str selector;
+	enum key_type type;
+	unsigned bits;
+	struct str public_der; /* what p= holds, decoded */
+	uint32_t id;         /* what the signer is asked with */
+	uint32_t generation; /* of the key set: ids are good within one */
+};
+
+/* Immutable list of all keys, sorted by domain; reference-counted, so that a
+ * reload does not take it from a message under way. */
+struct manifest;
+struct manifest *manifest_ref(struct manifest *m);
+void manifest_unref(struct manifest **m);
+/* The keys of a domain: RSA first, Ed25519 second (SIGN ALG-02). NULL and 0
+ * when it has none. */
+const struct signing_key *manifest_find(
+    const struct manifest *m, struct str domain, size_t *out_count);
+size_t manifest_count(const struct manifest *m);
+const struct signing_key *manifest_at(const struct manifest *m, size_t i);
+
+struct signer {
+	/* The key set of now; a new reference. */
+	struct manifest *(*manifest)(struct signer *s);
+	/* Append the signature over the digest. RES_AGAIN: the signer is not
+	 * there now (tempfail); RES_NOTFOUND: no such key any more. May be
+	 * called by many threads. */
+	enum res (*sign)(struct signer *s, const struct signing_key *key,
+	    const uint8_t digest[32], struct buf *out);
+	void (*free)(struct signer *s);
+};
+
+void signer_free(struct signer **s);
+
+#endif

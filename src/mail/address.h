@@ -1,0 +1,59 @@
+/* Addresses: From fields by RFC 5322 §3.4 with RFC 6854 groups and obsolete
+ * forms, and envelope paths. Bounded: nesting 64, ADDRESS_MAX addresses. */
+#ifndef MAIL_ADDRESS_H
+#define MAIL_ADDRESS_H
+
+#include "base/arena.h"
+#include "base/res.h"
+#include "base/str.h"
+#include "mail/header.h"
+
+#define ADDRESS_MAX         1000
+#define ADDRESS_MAX_NESTING 64
+
+struct address {
+	struct str display; /* phrase or comment, encoded words kept; may be empty */
+	struct str local;   /* unquoted */
+	struct str domain;  /* as written, without comments; ptr NULL = none */
+};
+
+struct address_list {
+	size_t count;
+	struct address *items;
+	bool groups; /* a group was seen, perhaps empty */
+};
+
+/* A whole field value (folds allowed). RES_SYNTAX when it does not parse;
+ * nothing is guessed (FROM-02, P-06). */
+HN_CHECK enum res address_parse_list(
+    struct arena *a, struct str value, struct address_list *out);
+
+/* What DMARC and the choice of a signing domain need from the From fields
+ * (FROM-01..07). Domains are distinct and normalized. */
+enum from_state {
+	FROM_OK,        /* one field, one domain */
+	FROM_MISSING,   /* no From field */
+	FROM_MANY_FIELDS,
+	FROM_MANY_DOMAINS,
+	FROM_NO_DOMAIN, /* parses, but names no domain */
+	FROM_UNPARSABLE,
+};
+struct from_domains {
+	enum from_state state;
+	size_t count;          /* distinct domains over all From fields */
+	struct str *domains;
+};
+HN_CHECK enum res address_from_domains(
+    struct arena *a, const struct header *h, struct from_domains *out);
+/* The same for one field value: tests and conformance. */
+HN_CHECK enum res address_from_value(
+    struct arena *a, struct str value, struct from_domains *out);
+const char *from_state_text(enum from_state s);
+
+/* An envelope path as a milter gets it: "<user@dom>", "user@dom", "<>", "",
+ * "<@a,@b:user@dom>" (ENV-01). `out_domain` as written, empty when none. */
+void address_envelope(
+    struct str path, struct str *out_address, struct str *out_local,
+    struct str *out_domain);
+
+#endif
