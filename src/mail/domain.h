@@ -13,7 +13,7 @@
 #define DOMAIN_MAX_LABEL 63
 
 /* Letters, digits, hyphens and underscores in labels of 1..63, at most 253
- * bytes; a trailing dot is no part of it. */
+ * bytes in all. False with a trailing dot: domain_normalize takes it off. */
 bool domain_valid(struct str d);
 
 /* To the one form that is compared and looked up. U-labels become A-labels

@@ -1,0 +1,235 @@
+#include "mail/canon.h"
+
+#include "mail/canon_scan.h"
+
+/* Canonical form and input are equal nearly everywhere, so the input itself
+ * is handed on in long spans. A chunk is cut in three:
+ *
+ *     carried | middle ........................ | tail
+ *
+ * tail     the bytes at the end whose fate the next chunk decides: for simple
+ *          CRLFs and a CR, for relaxed any blanks, CRs and LFs. They run
+ *          through a byte machine that only keeps state.
+ * carried  while the state is not empty, bytes run through the same machine.
+ * middle   starts with empty state, ends with a data byte: all empty lines in
+ *          it stay, and only blanks can need a change. Simple: none does.
+ *
+ * Invariants:
+ * 1. Held back are, in this order: `crlfs` line ends, `blank` one SP, `cr`
+ *    one CR. Nothing else is, whatever the input.
+ * 2. With all three empty, everything pushed so far has gone to `emit`.
+ * 3. `blank` is only set by relaxed. */
+struct body {
+	struct sink sink;
+	struct sink *next;
+	bool relaxed;
+	bool blank, cr, wrote;
+	uint64_t crlfs;
+	canon_scan_fn *scan;
+	size_t staged;
+	char stage[4096];
+};
+
+/* Short spans between changes are gathered, as a hash is slow on them. */
+#define SHORT_SPAN 1024
+
+static void
+flush(struct body *b)
+{
+	if (b->staged != 0)
+		sink_push(b->next, b->stage, b->staged);
+	b->staged = 0;
+}
+
+static void
+emit(struct body *b, const char *p, size_t len)
+{
+	if (len == 0)
+		return;
+	b->wrote = true;
+	if (len > sizeof b->stage - b->staged)
+		flush(b);
+	if (len >= SHORT_SPAN) {
+		flush(b);
+		sink_push(b->next, p, len);
+		return;
+	}
+	memcpy(b->stage + b->staged, p, len);
+	b->staged += len;
+}
+
+static bool
+is_holding(const struct body *b)
+{
+	return b->crlfs != 0 || b->blank || b->cr;
+}
+
+/* What was held back turned out to stand before data. */
+static void
+release(struct body *b)
+{
+	for (; b->crlfs != 0; b->crlfs--)
+		emit(b, "\r\n", 2);
+	if (b->blank)
+		emit(b, " ", 1);
+	b->blank = false;
+}
+
+static void
+step(struct body *b, char c)
+{
+	if (b->cr) {
+		b->cr = false;
+		if (c == '\n') {
+			b->blank = false;
+			b->crlfs++;
+			return;
+		}
+		release(b);
+		emit(b, "\r", 1);
+	}
+	if (c == '\r') {
+		b->cr = true;
+	} else if (b->relaxed && ascii_is_wsp(c)) {
+		b->blank = true;
+	} else {
+		release(b);
+		emit(b, &c, 1);
+	}
+}
+
+/* Where the tail begins. */
+static size_t
+tail_simple(const char *p, size_t from, size_t len)
+{
+	size_t at = len;
+	if (at > from && p[at - 1] == '\r')
+		at--;
+	while (at - from >= 2 && p[at - 2] == '\r' && p[at - 1] == '\n')
+		at -= 2;
+	return at;
+}
+
+static size_t
+tail_relaxed(const char *p, size_t from, size_t len)
+{
+	size_t at = len;
+	while (at > from && (ascii_is_wsp(p[at - 1]) || p[at - 1] == '\r' ||
+	    p[at - 1] == '\n'))
+		at--;
+	return at;
+}
+
+/* Walks the middle; `start` is where the span not yet handed on begins. */
+struct walk {
+	const char *p;
+	size_t start, len;
+};
+
+/* A marked byte at `at`: find the run of blanks it belongs to and write it in
+ * canonical form. One SP before anything but CRLF needs no change. The middle
+ * ends with a data byte, so looking ahead stays inside. */
+static void
+fix_blanks(struct body *b, struct walk *w, size_t at)
+{
+	const char *p = w->p;
+	size_t from = at, to;
+	if (from > w->start && ascii_is_wsp(p[from - 1]))
+		from--;
+	for (to = from; ascii_is_wsp(p[to]); to++)
+		continue;
+	if (to == from)
+		return;
+	if (p[to] == '\r' && p[to + 1] == '\n') {
+		emit(b, p + w->start, from - w->start);
+		w->start = to;
+	} else if (p[from] == ' ') {
+		if (to == from + 1)
+			return;
+		emit(b, p + w->start, from + 1 - w->start);
+		w->start = to;
+	} else {
+		emit(b, p + w->start, from - w->start);
+		emit(b, " ", 1);
+		w->start = to;
+	}
+}
+
+static void
+fix_marked(struct body *b, struct walk *w, size_t base, uint64_t mask)
+{
+	for (; mask != 0; mask &= mask - 1) {
+		size_t at = base + (size_t)__builtin_ctzll(mask);
+		if (at >= w->start)
+			fix_blanks(b, w, at);
+	}
+}
+
+#define BATCH_BLOCKS 64
+
+static void
+relax_middle(struct body *b, const char *p, size_t len)
+{
+	struct walk w = { p, 0, len };
+	uint64_t masks[BATCH_BLOCKS], carry = 0;
+	size_t at = 0;
+	while (len - at >= CANON_SCAN_BLOCK) {
+		size_t blocks = (len - at) / CANON_SCAN_BLOCK;
+		if (blocks > BATCH_BLOCKS)
+			blocks = BATCH_BLOCKS;
+		b->scan(p + at, blocks, masks, &carry);
+		for (size_t i = 0; i < blocks; i++, at += CANON_SCAN_BLOCK)
+			fix_marked(b, &w, at, masks[i]);
+	}
+	if (at < len) {
+		char last[CANON_SCAN_BLOCK] = { 0 };
+		memcpy(last, p + at, len - at);
+		b->scan(last, 1, masks, &carry);
+		fix_marked(b, &w, at, masks[0]);
+	}
+	emit(b, p + w.start, len - w.start);
+}
+
+static void
+body_push(struct sink *s, const char *p, size_t len)
+{
+	struct body *b = (struct body *)s;
+	size_t from = 0;
+	while (from < len && is_holding(b))
+		step(b, p[from++]);
+	size_t tail = b->relaxed ? tail_relaxed(p, from, len) :
+				   tail_simple(p, from, len);
+	if (b->relaxed)
+		relax_middle(b, p + from, tail - from);
+	else
+		emit(b, p + from, tail - from);
+	for (; tail < len; tail++)
+		step(b, p[tail]);
+}
+
+static enum res
+body_finish(struct sink *s)
+{
+	struct body *b = (struct body *)s;
+	if (b->cr) {
+		release(b);
+		emit(b, "\r", 1);
+	}
+	if (b->wrote || !b->relaxed)
+		emit(b, "\r\n", 2);
+	flush(b);
+	return sink_finish(b->next);
+}
+
+struct sink *
+canon_body(struct arena *a, enum canon c, struct sink *next)
+{
+	struct body *b = ARENA_NEW(a, struct body);
+	if (b == NULL)
+		return NULL;
+	b->sink = (struct sink){ body_push, body_finish };
+	b->next = next;
+	b->relaxed = c == CANON_RELAXED;
+	b->scan = canon_scan_best();
+	return &b->sink;
+}
