@@ -83,8 +83,11 @@ struct record_reader {
 	struct str rest;
 	enum res error; /* RES_CORRUPT when lengths do not fit */
 };
+/* Empty bytes (an absent block) are a record without entries.
+ * RES_UNSUPPORTED: another version. */
 HN_CHECK enum res record_open(struct str bytes, struct record_reader *out);
-/* Next record; false at the end or on damage (see error). */
+/* Next record; false at the end or on damage (see error). The value points
+ * into the bytes given to record_open. */
 bool record_next(struct record_reader *r, unsigned *out_tag, struct str *out);
 /* The first value of `tag`, ptr NULL when absent. */
 struct str record_find(struct str bytes, unsigned tag);

@@ -1,0 +1,57 @@
+/* zstd, which only compress.c includes. A packer makes one standard frame at
+ * a time, the plain length in its header when it is known; the window is
+ * bounded, so a packer costs about 1.3 MB and an unpacker at most
+ * UNPACK_MAX_WINDOW. Each is used by one thread at a time. */
+#ifndef ARCHIVE_COMPRESS_H
+#define ARCHIVE_COMPRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/res.h"
+#include "base/sink.h"
+#include "base/str.h"
+
+#define PACK_LEVEL            3
+#define PACK_WINDOW_LOG       17
+#define UNPACK_MAX_WINDOW_LOG 23
+
+struct packer;
+/* NULL without memory. */
+struct packer *packer_new(void);
+void packer_free(struct packer **p);
+/* Begin a frame of `plain` bytes. */
+HN_CHECK enum res packer_begin(struct packer *p, uint64_t plain);
+/* Compress some; with `last` the frame is complete, and RES_INVALID tells
+ * that its length is not what was promised. What comes out is added to `out`
+ * (at most about 128 KB a call beyond `len`). */
+HN_CHECK enum res packer_push(
+    struct packer *p, const void *bytes, size_t len, bool last, struct buf *out);
+/* A whole frame at once. */
+HN_CHECK enum res packer_whole(struct packer *p, struct str plain,
+    struct buf *out);
+
+/* A dictionary, shared by threads once made. */
+struct unpack_dictionary;
+struct unpack_dictionary *unpack_dictionary_new(struct str content);
+void unpack_dictionary_free(struct unpack_dictionary **d);
+
+struct unpacker;
+struct unpacker *unpacker_new(void);
+void unpacker_free(struct unpacker **u);
+/* One whole frame of known plain length <= max into `a`. RES_CORRUPT when
+ * `packed` is anything else; `dictionary` may be NULL. */
+HN_CHECK enum res unpacker_whole(struct unpacker *u, struct str packed,
+    const struct unpack_dictionary *dictionary, uint64_t max, struct arena *a,
+    struct str *out);
+/* One frame that arrives in pieces; what comes out is pushed to `out`. */
+HN_CHECK enum res unpacker_begin(
+    struct unpacker *u, const struct unpack_dictionary *dictionary);
+HN_CHECK enum res unpacker_push(
+    struct unpacker *u, struct str packed, struct sink *out);
+/* RES_CORRUPT unless exactly one frame ended with the last byte pushed. */
+HN_CHECK enum res unpacker_finish(struct unpacker *u);
+
+#endif

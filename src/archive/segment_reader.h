@@ -1,0 +1,89 @@
+/* Reading one shard's segment: frame by frame from an offset (the applier,
+ * rescue, verify), one frame at a known offset (show, search), or by number.
+ * Works on a segment that is being written: what is not there yet reads as
+ * the end. A reader belongs to one thread at a time; any number may be open.
+ *
+ *   uint64_t at = SHARD_HEADER_BYTES;
+ *   while ((r = segment_reader_at(sr, at, &f)) == RES_OK) {
+ *           r = segment_reader_load(sr, a, &f, &c);   (what is needed)
+ *           at = segment_frame_end(&f);
+ *   }
+ *   RES_NOTFOUND: the end.  RES_CORRUPT: damage at `at`;
+ *   segment_reader_resync finds the next whole frame behind it. */
+#ifndef ARCHIVE_SEGMENT_READER_H
+#define ARCHIVE_SEGMENT_READER_H
+
+#include "archive/io.h"
+#include "archive/leaf.h"
+#include "archive/segment.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/sink.h"
+
+/* Plain bytes of META, EVIDENCE or EDITS. */
+#define SEGMENT_MAX_RECORD ((uint64_t)4 << 20)
+#define SEGMENT_MAX_DICTIONARY ((uint64_t)1 << 20)
+
+struct segment_reader;
+
+/* `dir` is the shard's directory; `io` NULL is the system. RES_NOTFOUND: no
+ * segment; RES_CORRUPT, RES_UNSUPPORTED: its header. A line goes to `err`. */
+HN_CHECK enum res segment_reader_open(const char *dir,
+    const struct archive_io *io, struct err *err, struct segment_reader **out);
+void segment_reader_close(struct segment_reader **r);
+const struct shard_header *segment_reader_shard(const struct segment_reader *r);
+
+struct segment_frame {
+	uint64_t offset;
+	struct frame_header header;
+};
+static inline uint64_t
+segment_frame_end(const struct segment_frame *f)
+{
+	return f->offset + f->header.total;
+}
+static inline uint64_t
+segment_frame_id(
+    const struct shard_header *shard, const struct segment_frame *f)
+{
+	return (uint64_t)shard->number << 32 | f->header.number;
+}
+
+/* The frame at `offset` (8-aligned). RES_NOTFOUND: only zeros or nothing from
+ * there to the end. RES_CORRUPT: something else, or a frame that reaches
+ * behind the end of the file. RES_UNSUPPORTED: of a later version. */
+HN_CHECK enum res segment_reader_at(
+    struct segment_reader *r, uint64_t offset, struct segment_frame *out);
+/* The first frame with a valid tag at or behind `offset`; RES_NOTFOUND. */
+HN_CHECK enum res segment_reader_resync(
+    struct segment_reader *r, uint64_t offset, struct segment_frame *out);
+/* The frame of this number, walking from the nearest one seen before (faster
+ * with the offset from an index). RES_NOTFOUND. */
+HN_CHECK enum res segment_reader_find(
+    struct segment_reader *r, uint64_t number, struct segment_frame *out);
+
+/* What a frame holds, all of it checked. */
+struct segment_content {
+	enum block_state state[FRAME_BLOCKS];
+	struct str meta, evidence, edits; /* plain; empty: absent or erased */
+	struct frame_body body;           /* when state[BLOCK_BODY] is WHOLE */
+};
+/* Check all CRCs and the leaf, decode the three small blocks into `a`.
+ * RES_CORRUPT: a block is damaged or the leaf does not fit (a line in `err`
+ * names frame and block; `out->state` is filled then too). An erased block is
+ * no error. The body's plain bytes are checked by segment_reader_body. */
+HN_CHECK enum res segment_reader_load(struct segment_reader *r,
+    struct arena *a, const struct segment_frame *f, struct err *err,
+    struct segment_content *out);
+/* The same for the scan after a crash: CRCs and leaf, nothing decoded. */
+HN_CHECK enum res segment_reader_check(
+    struct segment_reader *r, const struct segment_frame *f);
+
+/* Push the plain body to `out`, which is not finished, in bounded memory,
+ * wherever it is kept; the SHA-256 of the bytes is checked at the end.
+ * RES_NOTFOUND: absent or erased; RES_CORRUPT: damaged (part of it may have
+ * been pushed). */
+HN_CHECK enum res segment_reader_body(struct segment_reader *r,
+    const struct segment_frame *f, struct err *err, struct sink *out);
+
+#endif
