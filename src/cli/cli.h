@@ -23,9 +23,23 @@ int cli_status(enum res r);
 /* "hanaper: unknown option …, see hanaper(1)" and EX_USAGE. */
 int cli_usage(const char *command, const char *usage);
 
-/* Load the configuration for a subcommand: `path` NULL means the default
- * file, and all defaults when that does not exist. Prints the complaint and
- * returns NULL (*out_status says how to exit). */
+/* The configuration for a subcommand: `-c FILE` and any `-o NAME=VALUE`, which
+ * stand in front of what the file says, as with Postfix's commands. */
+#define CLI_MAX_SETTINGS 64
+struct cli_settings {
+	const char *path; /* NULL: the default file, or all defaults without it */
+	size_t count;
+	struct config_setting items[CLI_MAX_SETTINGS];
+};
+/* False when `text` is not NAME=VALUE or there are too many. */
+bool cli_settings_add(struct cli_settings *s, const char *text);
+/* Prints the complaint and returns NULL (*out_status says how to exit). */
+struct config *cli_settings_load(const struct cli_settings *s, int *out_status);
+/* The same with only a file. */
 struct config *cli_config(const char *path, int *out_status);
+
+int cmd_verify(int argc, char **argv);
+int cmd_sign(int argc, char **argv);
+int cmd_check(int argc, char **argv);
 
 #endif

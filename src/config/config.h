@@ -198,6 +198,15 @@ HN_CHECK enum res config_from_text(struct str text, const char *label,
 /* All defaults, nothing read. */
 HN_CHECK enum res config_default(struct config **out);
 
+struct config_setting {
+	struct str name, value;
+};
+/* The same with settings that stand in front of the file (`-o NAME=VALUE`);
+ * `path` NULL: no file. Errors name "-o NAME". */
+HN_CHECK enum res config_load_with(const char *path,
+    const struct config_setting *settings, size_t count, struct err *err,
+    struct config **out);
+
 struct config *config_ref(struct config *c);
 void config_unref(struct config **c);
 

@@ -18,6 +18,8 @@ struct flow_counters {
 	atomic_ullong aborted, internal_errors, dns_temperrors;
 };
 
+struct published; /* flow/published.h */
+
 struct flow_env {
 	struct config *config;      /* a reference is taken per session */
 	struct resolver *resolver;  /* never NULL */
@@ -25,7 +27,10 @@ struct flow_env {
 	struct store *store;        /* NULL: no archive */
 	struct clock clock;
 	struct flow_counters *counters; /* never NULL */
-	const char *seen_keys_dir;  /* state_dir/seen: key records once seen */
+	struct published *published; /* NULL: key records are not looked for */
+	enum run_mode mode;         /* MODE_AUTO: as the configuration says */
+	bool judge_age;             /* false: x= and t= are not judged (CLI) */
+	bool quiet;                 /* write no log line (CLI) */
 };
 
 #endif

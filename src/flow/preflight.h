@@ -1,0 +1,22 @@
+/* Everything that can be known to be wrong before mail comes: keys, folders,
+ * socket, zone file. The daemon refuses to start on a BAD finding, `hanaperd
+ * -t` and `hanaper check` print them. Each finding is one line saying what is
+ * wrong and what to do. */
+#ifndef FLOW_PREFLIGHT_H
+#define FLOW_PREFLIGHT_H
+
+#include "base/res.h"
+#include "config/config.h"
+
+enum finding { FINDING_OK, FINDING_WARNING, FINDING_BAD };
+
+typedef void (*preflight_report)(
+    void *context, enum finding level, const char *line);
+
+/* Look at files and folders as the calling user. Makes state_dir and
+ * archive_dir where `make` is set and their parent allows it. Returns the
+ * worst finding. */
+enum finding preflight_run(const struct config *c, bool make,
+    preflight_report report, void *context);
+
+#endif
