@@ -145,9 +145,8 @@ link_entry(struct header *h, struct entry *e, struct group *g, uint64_t hash)
 }
 
 static enum res
-add(struct header *h, struct str raw_name, struct str value)
+add(struct header *h, struct str raw_name, struct str value, size_t folds)
 {
-	size_t folds = count_folds(value);
 	size_t room = h->max_bytes - h->bytes;
 	if (h->count >= HEADER_MAX_FIELDS || raw_name.len > room ||
 	    value.len > room - raw_name.len ||
@@ -182,7 +181,16 @@ add(struct header *h, struct str raw_name, struct str value)
 enum res
 header_add(struct header *h, struct str name, struct str value)
 {
-	enum res r = add(h, name, value);
+	enum res r = add(h, name, value, count_folds(value));
+	if (r != RES_OK)
+		h->overflowed = true;
+	return r;
+}
+
+enum res
+header_add_exact(struct header *h, struct str name, struct str value)
+{
+	enum res r = add(h, name, value, 0);
 	if (r != RES_OK)
 		h->overflowed = true;
 	return r;
@@ -204,6 +212,12 @@ size_t
 header_bytes(const struct header *h)
 {
 	return h->bytes;
+}
+
+size_t
+header_room(const struct header *h)
+{
+	return h->max_bytes - h->bytes;
 }
 
 const struct field *

@@ -36,10 +36,15 @@ struct header *header_new(struct arena *a, size_t max_bytes);
  * message's any more (see header_overflowed). */
 HN_CHECK enum res header_add(struct header *h, struct str name,
     struct str value);
+/* The same for a value that is in CRLF form already: a bare LF is data. */
+HN_CHECK enum res header_add_exact(
+    struct header *h, struct str name, struct str value);
 bool header_overflowed(const struct header *h);
 
 size_t header_count(const struct header *h);
 size_t header_bytes(const struct header *h);
+/* How many more bytes (as counted for max_bytes) fit. */
+size_t header_room(const struct header *h);
 const struct field *header_at(const struct header *h, size_t index);
 
 /* The topmost field of this name, or NULL. */

@@ -2,8 +2,10 @@
  * and standard input; the milter gets its fields from the MTA instead.
  *
  * The first line end decides LF or CRLF (`READER_AUTO`): in LF form every LF
- * becomes CRLF before anybody sees it. In CRLF form bare CR and bare LF are
- * data (RFC 5322 §2.3). Memory is bounded by the header's limits. */
+ * without a CR before it becomes CRLF before anybody sees it. In CRLF form
+ * bare CR and bare LF are data (RFC 5322 §2.3). Memory is bounded by the
+ * header's limits: past them finish returns RES_LIMIT, and neither
+ * end_of_header nor body is called any more. */
 #ifndef MAIL_READER_H
 #define MAIL_READER_H
 

@@ -104,6 +104,20 @@ test_milter_folds(void **state)
 }
 
 static void
+test_exact(void **state)
+{
+	(void)state;
+	struct header *h = header_new(arena, 20);
+	assert_int_equal(header_room(h), 20);
+	assert_ok(header_add_exact(h, STR("X"), STR(" a\n b")));
+	assert_str(header_at(h, 0)->value, " a\n b");
+	assert_int_equal(header_room(h), 10);
+	assert_int_equal(
+	    header_add_exact(h, STR("X"), STR("123456")), RES_LIMIT);
+	assert_true(header_overflowed(h));
+}
+
+static void
 test_byte_limit(void **state)
 {
 	(void)state;
@@ -237,6 +251,7 @@ main(void)
 		    test_bytes_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    test_milter_folds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exact, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    test_byte_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(
