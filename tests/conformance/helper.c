@@ -37,7 +37,29 @@
  *   validates the chain with --zone, then seals: {"cv","ARC-Seal",
  *   "ARC-Message-Signature","ARC-Authentication-Results"}, each a value with
  *   CRLF folds; {"refused":REASON} when the chain must not be extended.
+ *
+ * Of helper_policy.c:
+ * spf --ip IP [--helo NAME] [--from ADDRESS] [--identity mailfrom|helo]
+ *   {"result","domain","reason","explanation","mechanism"}
+ * dmarc --from A:B [--spf D=RESULT] [--dkim D=RESULT:D=RESULT]
+ *             [--method treewalk|psl]
+ *   {"result","reason","policy","org_domain","dkim_aligned","spf_aligned",
+ *   "aligned_domain","has_record", and of a record "policy_tag",
+ *   "record_domain", what dmarc-record gives}
+ * dmarc-record FILE
+ *   {"valid", "p","sp","np","bad_policy","testing","strict_dkim",
+ *   "strict_spf","rua","ruf","text"} of the text of one record
+ *
+ * Of helper_mail.c:
+ * from-domain FILE
+ *   {"state","domains":[...]} of the value of a From field
+ * authres [--mode strict|lenient] FILE
+ *   {"valid","authserv_id","version","results":[...]} of a field's value
+ * psl --domain NAME
+ *   {"labels":N} of its organizational domain, 0 when there is none
  */
+#include "helper.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,7 +85,7 @@
 static const char usage_text[] =
     "usage: helper KIND [--OPTION VALUE ...] FILE ...\n";
 
-static _Noreturn void
+_Noreturn void
 die(int status, const char *what, const char *detail)
 {
 	fprintf(stderr, "helper: %s%s%s\n", what, *detail != '\0' ? ": " : "",
@@ -71,14 +93,14 @@ die(int status, const char *what, const char *detail)
 	exit(status);
 }
 
-static void
+void
 need(enum res r, const char *what)
 {
 	if (r != RES_OK)
 		die(EX_SOFTWARE, what, res_text(r));
 }
 
-static void *
+void *
 have(void *p)
 {
 	if (p == NULL)
@@ -88,16 +110,6 @@ have(void *p)
 
 /* --- options ---------------------------------------------------------------
  * A flat list of "--name value"; each kind asks for what it knows. */
-#define MAX_OPTIONS 32
-
-struct options {
-	size_t count;
-	const char *names[MAX_OPTIONS], *values[MAX_OPTIONS];
-	int file_count;
-	char **files;
-	struct arena *arena;
-};
-
 static bool
 is_flag(const char *name)
 {
@@ -125,7 +137,7 @@ options_read(struct options *o, int argc, char **argv)
 	o->file_count = argc - i;
 }
 
-static const char *
+const char *
 option(const struct options *o, const char *name)
 {
 	for (size_t i = 0; i < o->count; i++)
@@ -134,7 +146,7 @@ option(const struct options *o, const char *name)
 	return NULL;
 }
 
-static const char *
+const char *
 option_needed(const struct options *o, const char *name)
 {
 	const char *v = option(o, name);
@@ -143,7 +155,7 @@ option_needed(const struct options *o, const char *name)
 	return v;
 }
 
-static int64_t
+int64_t
 option_number(const struct options *o, const char *name, int64_t fallback)
 {
 	const char *v = option(o, name);
@@ -167,7 +179,7 @@ option_canon(const struct options *o, const char *name)
 }
 
 /* "A:B:C" to an array. *out_count 0 and a non-NULL array for "". */
-static const struct str *
+const struct str *
 option_list(const struct options *o, const char *name, size_t *out_count)
 {
 	const char *v = option(o, name);
@@ -183,7 +195,7 @@ option_list(const struct options *o, const char *name, size_t *out_count)
 	return list;
 }
 
-static const char *
+const char *
 only_file(const struct options *o)
 {
 	if (o->file_count != 1)
@@ -219,7 +231,7 @@ free_signer(void *p)
 	signer_free(&s);
 }
 
-static struct str
+struct str
 file_read(struct arena *a, const char *path)
 {
 	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY);
@@ -292,7 +304,7 @@ input_run(struct input *in, const char *path)
 	need(sink_finish(in->body), "hashing the body");
 }
 
-static struct dns_session *
+struct dns_session *
 session_open(const struct options *o)
 {
 	static const struct dns_limits limits = { 5000000, 20000000, 0 };
@@ -327,7 +339,7 @@ signer_open(const struct options *o, const struct signing_key **out_key)
 	return signer;
 }
 
-static void
+void
 json_finish(struct buf *b)
 {
 	buf_add_char(b, '\n');
@@ -531,11 +543,6 @@ run_dkim_sign(struct options *o)
 
 /* --- canonical forms ------------------------------------------------------ */
 static void
-no_begin(struct input *in, void *context)
-{
-}
-
-static void
 run_canon_body(struct options *o)
 {
 	struct buf b;
@@ -551,17 +558,45 @@ run_canon_body(struct options *o)
 	buf_done(&b);
 }
 
+/* Where the field that begins at `at` ends, with its continuation lines. */
+static size_t
+field_end(struct str text, size_t at)
+{
+	for (;;) {
+		size_t nl = str_chr(str_skip(text, at), '\n');
+		if (nl == SIZE_MAX)
+			return text.len;
+		at += nl + 1;
+		if (at >= text.len || !ascii_is_wsp(text.ptr[at]))
+			return at;
+	}
+}
+
+/* Cut here, not by the reader: the first line of a case may begin with
+ * blanks, which no header that arrives does. */
 static void
 run_canon_header(struct options *o)
 {
 	struct buf b;
 	buf_init(&b, MAX_FILE);
 	struct sink *out = sink_buf(o->arena, &b);
-	struct input in = { .o = o, .a = o->arena, .begin = no_begin };
-	input_run(&in, only_file(o));
-	for (size_t i = 0; i < header_count(in.header); i++)
-		canon_field(
-		    option_canon(o, "canon"), header_at(in.header, i), out);
+	struct str text = file_read(o->arena, only_file(o));
+	for (size_t at = 0; at < text.len;) {
+		size_t end = field_end(text, at);
+		struct str raw = str_sub(text, at, end - at);
+		size_t colon = str_chr(raw, ':');
+		if (colon == SIZE_MAX)
+			die(EX_DATAERR, "a field without colon", "");
+		struct field f = {
+			.raw_name = str_sub(raw, 0, colon),
+			.name = str_trim(str_sub(raw, 0, colon)),
+			.value = str_skip(raw, colon + 1),
+		};
+		if (str_ends(f.value, STR("\r\n")))
+			f.value.len -= 2;
+		canon_field(option_canon(o, "canon"), &f, out);
+		at = end;
+	}
 	need(sink_finish(out), "canonicalizing");
 	fwrite(b.ptr, 1, b.len, stdout);
 	buf_done(&b);
@@ -723,6 +758,12 @@ static const struct {
 	{ "dkim-canon-header", run_canon_header },
 	{ "arc-verify", run_arc_verify },
 	{ "arc-sign", run_arc_sign },
+	{ "spf", run_spf },
+	{ "dmarc", run_dmarc },
+	{ "dmarc-record", run_dmarc_record },
+	{ "from-domain", run_from_domain },
+	{ "authres", run_authres },
+	{ "psl", run_psl },
 };
 
 int
