@@ -71,29 +71,40 @@ struct sign_rule {
 	struct str where;        /* "file:line" */
 };
 
-struct override_rule {
-	struct str name, reason, where;
+/* The match lists every rule has (count 0: not named). All named ones must
+ * match, one item of each is enough. Domains are in lower case: `dom` is that
+ * name alone, `.dom` any name below it; recipients also `user@dom`. */
+struct match_lists {
 	struct strlist from_domain, ptr, list_id, sealer, recipient;
 	struct netlist client;
 	struct str direction;    /* "", "in", "out" */
+};
+
+struct override_rule {
+	struct str name, where;
+	struct str reason;       /* the section's name when none is given */
+	struct match_lists match;
 	/* what it overrides; -1: not given */
-	int dmarc, dmarc_shadow, quarantine, multi_from, spf_reject_given;
+	int dmarc, quarantine, multi_from;
+	bool dmarc_shadow, multi_from_shadow;
+	bool spf_reject_given, spf_reject_shadow;
 	struct strlist spf_reject;
 };
 
 struct archive_rule {
 	struct str name, where;
-	struct strlist from_domain, recipient, header, verdict;
-	struct netlist client;
-	struct str direction;
-	uint64_t larger;
+	struct match_lists match;
+	struct strlist header;   /* "Name" or "Name:text", any case */
+	struct strlist verdict;  /* "dmarc:fail": method and result word */
+	uint64_t larger;         /* bytes; 0: not named */
 	int keep;                /* -1 not given, 0 no, 1 yes */
 	struct str family;
 };
 struct retention_rule {
 	struct str family, where;
-	int64_t keep_s;
+	int64_t keep_s;          /* RETENTION_FOREVER: never dropped */
 };
+#define RETENTION_FOREVER INT64_MAX
 /* `[domain D]`: values that differ for mail of one signing domain. */
 struct domain_rule {
 	struct str domain, where;
@@ -144,7 +155,8 @@ struct config {
 	struct strlist required_signed_headers;
 	/* spf */
 	bool spf, spf_helo, received_spf;
-	struct strlist spf_reject; /* result words */
+	struct strlist spf_reject; /* of "fail", "softfail", "permerror" */
+	bool spf_reject_shadow;
 	uint64_t void_lookups;
 	/* dmarc */
 	enum dmarc_action dmarc;
@@ -154,7 +166,7 @@ struct config {
 	bool multi_from_shadow;
 	enum org_domain_setting org_domain;
 	enum dmarc_lists dmarc_lists;
-	struct str reject_text;
+	struct str reject_text;  /* {from} {spf} {dkim} {id} stand for values */
 	/* arc */
 	enum arc_mode arc;
 	struct str arc_domain;
@@ -187,7 +199,7 @@ struct config {
 #define CONFIG_DEFAULT_PATH "/etc/hanaper/hanaper.conf"
 #define CONFIG_MAX_FILE     ((size_t)16 << 20)
 
-/* Read and check. `err` gets every problem's first line: "FILE:LINE: …".
+/* Read and check. `err` gets the first problem: "FILE:LINE: …".
  * RES_IO: unreadable; RES_SYNTAX/RES_INVALID: bad content. */
 HN_CHECK enum res config_load(
     const char *path, struct err *err, struct config **out);
@@ -210,7 +222,9 @@ HN_CHECK enum res config_load_with(const char *path,
 struct config *config_ref(struct config *c);
 void config_unref(struct config **c);
 
-/* Every effective value as `name = value` lines, in table order. */
+/* Every effective value as `name = value` lines, in table order, then the
+ * sections; reading it back gives the same configuration. The lines of the
+ * sign_table are not part of it. */
 void config_dump(const struct config *c, struct buf *out);
 
 /* The option table's names, for tests and the man page check. */
@@ -218,5 +232,6 @@ size_t config_option_count(void);
 const char *config_option_name(size_t i);
 const char *config_option_default(size_t i);
 const char *config_option_group(size_t i);
+const char *config_option_help(size_t i);
 
 #endif
