@@ -1,5 +1,17 @@
 #include "config/check.h"
 
+void
+check_problem(struct err *err, const char *label, unsigned line,
+    const char *name, const char *text)
+{
+	if (line == LINE_OF_SETTING)
+		err_set(err, "-o %s%s", name, text);
+	else if (line == 0)
+		err_set(err, "%s: %s%s", label, name, text);
+	else
+		err_set(err, "%s:%u: %s%s", label, line, name, text);
+}
+
 static bool
 has_match(const struct match_lists *m)
 {
@@ -142,38 +154,37 @@ check_config(
 	bend_defaults(c, lines);
 	const struct conflict conflicts[] = {
 		{ c->dns_timeout_us > c->dns_budget_us, "dns_timeout",
-		    "is longer than dns_budget" },
+		    " is longer than dns_budget" },
 		{ c->max_header_bytes > c->max_message_size, "max_header_bytes",
-		    "is larger than max_message_size" },
+		    " is larger than max_message_size" },
 		{ c->zone_file.len != 0 && c->nameservers.count != 0,
-		    "zone_file", "conflicts with nameservers: set one" },
+		    "zone_file", " conflicts with nameservers: set one" },
 		{ c->zone_file.len != 0 && c->dnssec == DNSSEC_SETTING_ON,
-		    "dnssec", "on cannot be had from a zone_file" },
+		    "dnssec", " on cannot be had from a zone_file" },
 		{ c->require_login_match && !c->trust_authenticated,
-		    "require_login_match", "needs trust_authenticated = yes" },
+		    "require_login_match", " needs trust_authenticated = yes" },
 		{ leaves_out_from(&c->sign_headers), "sign_headers",
-		    "must name from" },
+		    " must name from" },
 		{ !c->spf && c->spf_reject.count != 0, "spf_reject",
-		    "needs spf = yes" },
+		    " needs spf = yes" },
 		{ c->arc == ARC_SEAL && c->arc_domain.len == 0, "arc",
-		    "seal needs arc_domain" },
+		    " seal needs arc_domain" },
 		{ c->arc != ARC_SEAL && c->arc_seal.count != 0, "arc_seal",
-		    "needs arc = seal" },
+		    " needs arc = seal" },
 		{ c->arc == ARC_OFF && c->trusted_sealers.count != 0,
-		    "trusted_sealers", "needs arc = verify or seal" },
+		    "trusted_sealers", " needs arc = verify or seal" },
 		{ c->arc == ARC_OFF && any_override_by_sealer(c), "arc",
-		    "off conflicts with an override by sealer" },
+		    " off conflicts with an override by sealer" },
 		{ c->report == REPORT_SEND && c->report_from.len == 0, "report",
-		    "send needs report_from" },
+		    " send needs report_from" },
 		{ c->report != REPORT_OFF && c->dmarc == DMARC_ACTION_OFF,
-		    "report", "needs dmarc to be other than off" },
+		    "report", " needs dmarc to be other than off" },
 	};
 	for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) {
 		if (!conflicts[i].holds)
 			continue;
-		err_set(err, "%s:%u: %s %s", label,
-		    line_of(lines, conflicts[i].option), conflicts[i].option,
-		    conflicts[i].text);
+		check_problem(err, label, line_of(lines, conflicts[i].option),
+		    conflicts[i].option, conflicts[i].text);
 		return RES_INVALID;
 	}
 	const struct domain_rule *d = domain_without_from(c);

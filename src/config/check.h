@@ -4,6 +4,14 @@
 
 #include "config/options.h"
 
+/* The "line" of an option that was given in front of the file. */
+#define LINE_OF_SETTING UINT32_MAX
+
+/* "LABEL:LINE: NAMETEXT"; "-o NAMETEXT" for a setting, "LABEL: NAMETEXT" for
+ * a default (line 0). */
+void check_problem(struct err *err, const char *label, unsigned line,
+    const char *name, const char *text);
+
 /* `base` is the section's struct, complete. RES_INVALID with `err` naming
  * label and line; fills in what follows from the rest. */
 HN_CHECK enum res check_section(enum section_kind kind, void *base,

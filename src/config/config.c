@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,12 +46,17 @@ struct loader {
 	unsigned global_lines[OPTIONS_MAX], section_lines[OPTIONS_MAX];
 	enum section_kind kind;
 	struct section_list lists[SECTION_COUNT];
+	struct config covered; /* where values go that a setting covers */
 };
 
+/* `why` is what value_parse said. */
 static enum res
-problem(struct loader *l, unsigned line, const char *name, const char *what)
+bad_value(
+    struct loader *l, unsigned line, const char *name, const struct err *why)
 {
-	err_set(l->err, "%s:%u: %s: %s", l->label, line, name, what);
+	char text[ERR_MAX_TEXT + 4];
+	snprintf(text, sizeof text, ": %s", why->text);
+	check_problem(l->err, l->label, line, name, text);
 	return RES_INVALID;
 }
 
@@ -74,24 +80,59 @@ unknown_option(struct loader *l, const struct parse_event *e)
 	return RES_INVALID;
 }
 
+/* Parse into its place; a value that a setting covers must still be right,
+ * but goes nowhere. */
+static enum res
+take_value(
+    struct loader *l, const struct option *o, struct str value, unsigned line)
+{
+	unsigned *given = &l->lines[o - l->table.rows];
+	bool covered = *given == LINE_OF_SETTING;
+	if (*given != 0 && !covered) {
+		err_set(l->err, "%s:%u: '%s' is already set in line %u",
+		    l->label, line, o->name, *given);
+		return RES_INVALID;
+	}
+	if (!covered)
+		*given = line;
+	struct err why = { "" };
+	enum res r = value_parse(
+	    o, l->arena, value, covered ? (void *)&l->covered : l->base, &why);
+	if (r == RES_NOMEM || r == RES_OK)
+		return r;
+	return bad_value(l, line, o->name, &why);
+}
+
 static enum res
 on_option(struct loader *l, const struct parse_event *e)
 {
 	const struct option *o = option_find(l->table, e->name);
-	if (o == NULL)
-		return unknown_option(l, e);
-	size_t row = (size_t)(o - l->table.rows);
-	if (l->lines[row] != 0) {
-		err_set(l->err, "%s:%u: '%s' is already set in line %u",
-		    l->label, e->line, o->name, l->lines[row]);
-		return RES_INVALID;
+	return o != NULL ? take_value(l, o, e->value, e->line)
+			 : unknown_option(l, e);
+}
+
+/* Of several for one option the last wins, as with Postfix's -o. */
+static enum res
+apply_settings(
+    struct loader *l, const struct config_setting *settings, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		struct str name = settings[i].name;
+		const struct option *o = option_find(config_options, name);
+		if (o == NULL) {
+			const char *near = option_nearest(config_options, name);
+			err_set(l->err, "-o %.*s: unknown option%s%s%s",
+			    STR_ARG(name),
+			    near != NULL ? ", did you mean '" : "",
+			    near != NULL ? near : "", near != NULL ? "'?" : "");
+			return RES_INVALID;
+		}
+		enum res r = take_value(
+		    l, o, str_trim(settings[i].value), LINE_OF_SETTING);
+		if (r != RES_OK)
+			return r;
 	}
-	l->lines[row] = e->line;
-	struct err why = { "" };
-	enum res r = value_parse(o, l->arena, e->value, l->base, &why);
-	if (r == RES_NOMEM)
-		return r;
-	return r == RES_OK ? r : problem(l, e->line, o->name, why.text);
+	return RES_OK;
 }
 
 /* Close the section that ends here: what its options must be together. */
@@ -200,7 +241,7 @@ on_section(struct loader *l, const struct parse_event *e)
 	if (r == RES_NOMEM)
 		return r;
 	if (r != RES_OK)
-		return problem(l, e->line, type->kind, why.text);
+		return bad_value(l, e->line, type->kind, &why);
 	const struct section_head *same =
 	    find_section(&l->lists[kind], head.name);
 	if (same != NULL || l->lists[kind].count == MAX_SECTIONS) {
@@ -244,10 +285,10 @@ apply_defaults(struct loader *l)
 			continue;
 		enum res r = value_parse(
 		    o, l->arena, str_c(o->fallback), &l->snap->config, &why);
+		if (r == RES_NOMEM)
+			return r;
 		if (r != RES_OK)
-			return r == RES_NOMEM
-			    ? r
-			    : problem(l, 0, o->name, why.text);
+			return bad_value(l, 0, o->name, &why);
 	}
 	return RES_OK;
 }
@@ -326,8 +367,10 @@ read_sign_table(struct loader *l)
 	struct str text;
 	if (c->sign_table.len == 0)
 		return RES_OK;
-	struct str prefix = arena_printf(l->arena,
-	    "%s:%u: sign_table: ", l->label, line_of(l, "sign_table"));
+	unsigned line = line_of(l, "sign_table");
+	struct str prefix = line == LINE_OF_SETTING
+	    ? STR("-o sign_table: ")
+	    : arena_printf(l->arena, "%s:%u: sign_table: ", l->label, line);
 	if (prefix.ptr == NULL)
 		return RES_NOMEM;
 	enum res r =
@@ -370,20 +413,47 @@ new_snapshot(void)
 	return s;
 }
 
-/* `path` is read when `text` is NULL. */
+/* Where a configuration comes from. */
+struct source {
+	const char *path;       /* NULL: no file */
+	const struct str *text; /* instead of the file; may be NULL */
+	const char *label;
+	const struct config_setting *settings;
+	size_t setting_count;
+};
+
 static enum res
-load(const char *path, const struct str *text, const char *label,
-    struct err *err, struct config **out)
+load_source(struct loader *l, const struct source *s)
 {
-	struct snapshot *s = new_snapshot();
-	if (s == NULL)
+	struct str content = s->text != NULL ? *s->text : STR_EMPTY;
+	enum res r = RES_OK;
+	l->snap->config.path = arena_dup(l->arena, str_c(s->label));
+	if (l->snap->config.path.ptr == NULL)
 		return RES_NOMEM;
-	struct loader l = { .snap = s,
-		.arena = s->arena,
-		.label = label,
+	if (s->text == NULL && s->path != NULL)
+		r = read_file(l->arena, s->path, "", l->err, &content);
+	if (r == RES_OK)
+		r = apply_settings(l, s->settings, s->setting_count);
+	if (r == RES_OK)
+		r = load_text(l, content);
+	return r;
+}
+
+static enum res
+load(const struct source *s, struct err *err, struct config **out)
+{
+	struct snapshot *snap = new_snapshot();
+	struct loader *l = calloc(1, sizeof *l);
+	struct config *c = snap != NULL ? &snap->config : NULL;
+	enum res r = RES_NOMEM;
+	if (snap == NULL || l == NULL)
+		goto out;
+	*l = (struct loader){ .snap = snap,
+		.arena = snap->arena,
+		.label = s->label,
 		.err = err,
 		.table = config_options,
-		.base = &s->config,
+		.base = c,
 		.section = "",
 		.lists = {
 		    [SECTION_DOMAIN].size = sizeof(struct domain_rule),
@@ -391,17 +461,10 @@ load(const char *path, const struct str *text, const char *label,
 		    [SECTION_ARCHIVE].size = sizeof(struct archive_rule),
 		    [SECTION_RETENTION].size = sizeof(struct retention_rule),
 		} };
-	struct config *c = &s->config;
-	struct str content = text != NULL ? *text : STR_EMPTY;
-	enum res r = RES_OK;
-	l.lines = l.global_lines;
-	c->path = arena_dup(s->arena, str_c(label));
-	if (c->path.ptr == NULL)
-		r = RES_NOMEM;
-	if (r == RES_OK && text == NULL)
-		r = read_file(s->arena, path, "", err, &content);
-	if (r == RES_OK)
-		r = load_text(&l, content);
+	l->lines = l->global_lines;
+	r = load_source(l, s);
+out:
+	free(l);
 	if (r == RES_OK)
 		*out = c;
 	else
@@ -412,23 +475,37 @@ load(const char *path, const struct str *text, const char *label,
 enum res
 config_load(const char *path, struct err *err, struct config **out)
 {
-	return load(path, NULL, path, err, out);
+	return config_load_with(path, NULL, 0, err, out);
+}
+
+enum res
+config_load_with(const char *path, const struct config_setting *settings,
+    size_t count, struct err *err, struct config **out)
+{
+	struct source s = { .path = path,
+		.label = path != NULL ? path : "defaults",
+		.settings = settings,
+		.setting_count = count };
+	return load(&s, err, out);
 }
 
 enum res
 config_from_text(
     struct str text, const char *label, struct err *err, struct config **out)
 {
-	if (text.len > CONFIG_MAX_FILE)
+	struct source s = { .text = &text, .label = label };
+	if (text.len > CONFIG_MAX_FILE) {
+		err_set(
+		    err, "%s: larger than %zu bytes", label, CONFIG_MAX_FILE);
 		return RES_LIMIT;
-	return load(NULL, &text, label, err, out);
+	}
+	return load(&s, err, out);
 }
 
 enum res
 config_default(struct config **out)
 {
-	struct str nothing = STR("");
-	return load(NULL, &nothing, "defaults", NULL, out);
+	return config_load_with(NULL, NULL, 0, NULL, out);
 }
 
 struct config *

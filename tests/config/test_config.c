@@ -542,6 +542,62 @@ a_default_yields_to_what_is_given(void **state)
 	config_unref(&c);
 }
 
+static enum res
+load_with(const char *path, const char *name, const char *value,
+    struct err *err, struct config **out)
+{
+	struct config_setting s[] = { { str_c(name), STR("off") },
+		{ str_c(name), str_c(value) } };
+	/* the last wins */
+	return config_load_with(path, strcmp(name, "dmarc") == 0 ? s : s + 1,
+	    strcmp(name, "dmarc") == 0 ? 2 : 1, err, out);
+}
+
+static void
+settings_stand_in_front_of_the_file(void **state)
+{
+	char conf[64];
+	struct err err = { "" };
+	struct config *c = NULL;
+	memcpy(directory + strlen(directory) - 6, "XXXXXX", 6);
+	assert_non_null(mkdtemp(directory));
+	write_file("conf", "dmarc = quarantine\nuser = a\n", conf, sizeof conf);
+	assert_ok(load_with(conf, "dmarc", " reject ", &err, &c));
+	assert_int_equal(c->dmarc, DMARC_ACTION_REJECT);
+	assert_str(c->user, "a");
+	config_unref(&c);
+	assert_ok(load_with(NULL, "trusted_networks", "none", &err, &c));
+	assert_int_equal(c->trusted_networks.count, 0);
+	config_unref(&c);
+
+	static const struct {
+		const char *name, *value, *want;
+	} rows[] = {
+		{ "dmarks", "off",
+		    "-o dmarks: unknown option, did you mean 'dmarc'?" },
+		{ "spf", "maybe", "-o spf: 'maybe' is not yes or no" },
+		{ "arc", "seal", "-o arc seal needs arc_domain" },
+		{ "sign_table", "/nonexistent/t",
+		    "-o sign_table: /nonexistent/t: No such file or "
+		    "directory" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		err_clear(&err);
+		assert_int_not_equal(
+		    load_with(conf, rows[i].name, rows[i].value, &err, &c),
+		    RES_OK);
+		assert_string_equal(err.text, rows[i].want);
+	}
+	/* what is covered must still be right */
+	write_file("conf", "dmarc = quarantaine\n", conf, sizeof conf);
+	err_clear(&err);
+	assert_int_not_equal(
+	    load_with(conf, "dmarc", "reject", &err, &c), RES_OK);
+	assert_non_null(strstr(err.text, "conf:1: dmarc: 'quarantaine'"));
+	assert_int_equal(unlink(conf), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int
 main(void)
 {
@@ -554,6 +610,7 @@ main(void)
 		cmocka_unit_test(files_are_read_and_named),
 		cmocka_unit_test(references_are_counted),
 		cmocka_unit_test(a_default_yields_to_what_is_given),
+		cmocka_unit_test(settings_stand_in_front_of_the_file),
 		cmocka_unit_test(ipv6_and_paths_of_listen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
