@@ -1,0 +1,203 @@
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/codec.h"
+#include "keys/remote.h"
+#include "keys/wire.h"
+
+#define MAX_THREADS 64
+
+/* Packets are whole, so that several threads can receive from one socket and
+ * each answer what it got. */
+struct remote_server {
+	struct signer *ring;
+	int fd;
+	unsigned count;
+	pthread_t threads[MAX_THREADS];
+};
+
+static bool
+send_packet(int fd, const void *bytes, size_t len)
+{
+	ssize_t n;
+	do
+		n = send(fd, bytes, len, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)len;
+}
+
+/* --- the key list --- */
+
+static uint32_t
+generation_of(const struct manifest *m)
+{
+	const struct signing_key *first = manifest_at(m, 0);
+	return first != NULL ? first->generation : 0;
+}
+
+static void
+add_key(struct buf *b, const struct signing_key *k)
+{
+	buf_add_le32(b, k->id);
+	buf_add_char(b, k->type == KEY_RSA ? 0 : 1);
+	buf_add_le16(b, (uint16_t)k->bits);
+	buf_add_le16(b, (uint16_t)k->domain.len);
+	buf_add_le16(b, (uint16_t)k->selector.len);
+	buf_add_le16(b, (uint16_t)k->public_der.len);
+	buf_add_str(b, k->domain);
+	buf_add_str(b, k->selector);
+	buf_add_str(b, k->public_der);
+}
+
+static bool
+send_keys(int fd, const struct manifest *m)
+{
+	struct buf b;
+	bool good = true;
+	buf_init(&b, REMOTE_MAX_PACKET);
+	for (size_t i = 0; good && i < manifest_count(m);) {
+		buf_reset(&b);
+		buf_add_char(&b, WIRE_LIST_KEYS);
+		/* as many as fit; one always does */
+		size_t fits = 0, end = i;
+		for (; end < manifest_count(m); end++) {
+			fits = b.len;
+			add_key(&b, manifest_at(m, end));
+			if (b.error != RES_OK)
+				break;
+		}
+		if (b.error == RES_NOMEM || (b.error != RES_OK && end == i))
+			good = false;
+		else if (b.error == RES_OK)
+			fits = b.len;
+		good = good && send_packet(fd, b.ptr, fits);
+		i = end;
+	}
+	buf_done(&b);
+	return good;
+}
+
+enum res
+remote_server_push(struct remote_server *v)
+{
+	struct manifest *m = v->ring->manifest(v->ring);
+	uint8_t begin[WIRE_LIST_BEGIN_LEN] = { WIRE_LIST_BEGIN };
+	uint8_t end[WIRE_LIST_END_LEN] = { WIRE_LIST_END };
+	enum res r = RES_OK;
+	put_le32(begin + 1, generation_of(m));
+	put_le32(begin + 5, (uint32_t)manifest_count(m));
+	put_le32(end + 1, generation_of(m));
+	if (manifest_count(m) > REMOTE_MAX_KEYS)
+		r = RES_LIMIT;
+	else if (!send_packet(v->fd, begin, sizeof begin) ||
+	    !send_keys(v->fd, m) || !send_packet(v->fd, end, sizeof end))
+		r = RES_IO;
+	manifest_unref(&m);
+	return r;
+}
+
+/* --- requests --- */
+
+static enum wire_outcome
+outcome(struct remote_server *v, enum res r, uint32_t generation)
+{
+	if (r == RES_OK)
+		return WIRE_SIGNED;
+	if (r != RES_NOTFOUND)
+		return WIRE_FAILED;
+	struct manifest *m = v->ring->manifest(v->ring);
+	bool current = generation_of(m) == generation;
+	manifest_unref(&m);
+	return current ? WIRE_UNKNOWN : WIRE_STALE;
+}
+
+static bool
+answer(struct remote_server *v, const uint8_t *p, struct buf *out)
+{
+	/* without a name the ring only finds ids of its own generation */
+	struct signing_key key = { .id = get_le32(p + 9),
+		.generation = get_le32(p + 5) };
+	buf_reset(out);
+	buf_add_char(out, WIRE_RESULT);
+	buf_add(out, p + 1, 4);
+	buf_add_char(out, WIRE_SIGNED);
+	enum res r = v->ring->sign(v->ring, &key, p + 13, out);
+	if (out->error != RES_OK && out->len < WIRE_RESULT_HEAD)
+		return false;
+	out->ptr[5] = (char)outcome(v, r, key.generation);
+	return send_packet(v->fd, out->ptr,
+	    r == RES_OK ? out->len : WIRE_RESULT_HEAD);
+}
+
+static void *
+serve(void *arg)
+{
+	struct remote_server *v = arg;
+	uint8_t bytes[WIRE_SIGN_LEN + 1];
+	struct buf out;
+	buf_init(&out, REMOTE_MAX_PACKET);
+	for (;;) {
+		ssize_t n = recv(v->fd, bytes, sizeof bytes, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != WIRE_SIGN_LEN || bytes[0] != WIRE_SIGN ||
+		    !answer(v, bytes, &out))
+			break;
+	}
+	/* no half service: the other threads end and the peer sees it */
+	shutdown(v->fd, SHUT_RDWR);
+	buf_done(&out);
+	return NULL;
+}
+
+enum res
+remote_server_new(struct signer *ring, int fd, unsigned threads,
+    struct remote_server **out)
+{
+	sigset_t all, old;
+	struct remote_server *v = calloc(1, sizeof *v);
+	if (v == NULL) {
+		close(fd);
+		return RES_NOMEM;
+	}
+	v->ring = ring;
+	v->fd = fd;
+	/* a stopped peer must not hold the thread that reloads */
+	struct timeval limit = { REMOTE_TIMEOUT_US / 1000000, 0 };
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+	enum res r = remote_server_push(v);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (r == RES_OK && v->count < threads && v->count < MAX_THREADS) {
+		if (pthread_create(
+			&v->threads[v->count], NULL, serve, v) != 0)
+			r = RES_NOMEM;
+		else
+			v->count++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r != RES_OK) {
+		remote_server_free(&v);
+		return r;
+	}
+	*out = v;
+	return RES_OK;
+}
+
+void
+remote_server_free(struct remote_server **vp)
+{
+	struct remote_server *v = *vp;
+	*vp = NULL;
+	if (v == NULL)
+		return;
+	shutdown(v->fd, SHUT_RDWR);
+	for (unsigned i = 0; i < v->count; i++)
+		pthread_join(v->threads[i], NULL);
+	close(v->fd);
+	free(v);
+}

@@ -1,0 +1,28 @@
+/* What both halves of keys/remote.h know of their packets. */
+#ifndef KEYS_WIRE_H
+#define KEYS_WIRE_H
+
+#include <stdint.h>
+
+enum wire_type {
+	WIRE_LIST_BEGIN = 'M',
+	WIRE_LIST_KEYS = 'K',
+	WIRE_LIST_END = 'E',
+	WIRE_SIGN = 'S',
+	WIRE_RESULT = 'R',
+};
+
+enum wire_outcome {
+	WIRE_SIGNED,
+	WIRE_STALE,   /* another generation is in use: ask again */
+	WIRE_UNKNOWN, /* no such id */
+	WIRE_FAILED,  /* libcrypto or memory */
+};
+
+#define WIRE_LIST_BEGIN_LEN 9
+#define WIRE_LIST_END_LEN   5
+#define WIRE_KEY_HEAD       13 /* before domain, selector, public half */
+#define WIRE_SIGN_LEN       45
+#define WIRE_RESULT_HEAD    6
+
+#endif

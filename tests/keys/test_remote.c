@@ -1,0 +1,532 @@
+#include "keys/remote.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/codec.h"
+#include "hn_test.h"
+#include "keys/keyring.h"
+
+#define SECOND 1000000
+
+static struct keyfile
+file_of(const char *domain, const char *selector)
+{
+	char name[256];
+	const char *tmp = getenv("TMPDIR");
+	struct privkey *k = NULL;
+	struct buf pem;
+	snprintf(name, sizeof name, "%s/remoteXXXXXX",
+	    tmp != NULL ? tmp : "/tmp");
+	int fd = mkstemp(name);
+	assert_true(fd >= 0);
+	unlink(name);
+	buf_init(&pem, PRIVKEY_MAX_FILE);
+	assert_ok(privkey_generate(KEY_ED25519, 0, NULL, &k));
+	assert_ok(privkey_to_pem(k, &pem));
+	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
+	buf_done(&pem);
+	privkey_free(&k);
+	return (struct keyfile){ str_c(domain), str_c(selector),
+		KEY_STATE_ACTIVE, fd, str_c(selector) };
+}
+
+/* RES_OK only when the signature is by the key that was asked for. */
+static enum res
+try_sign(struct signer *s, const struct signing_key *key)
+{
+	uint8_t digest[32] = { 3 };
+	struct buf out;
+	struct pubkey *pub = NULL;
+	bool fits = false;
+	buf_init(&out, 2048);
+	enum res r = s->sign(s, key, digest, &out);
+	if (r == RES_OK) {
+		if (pubkey_from_ed25519(key->public_der, &pub) != RES_OK ||
+		    pubkey_verify(pub, digest, buf_str(&out), &fits) !=
+			RES_OK || !fits)
+			r = RES_CORRUPT;
+		pubkey_unref(&pub);
+	}
+	buf_done(&out);
+	return r;
+}
+
+static enum res
+sign_for(struct signer *s, const char *domain)
+{
+	size_t n;
+	struct manifest *m = s->manifest(s);
+	const struct signing_key *k = manifest_find(m, str_c(domain), &n);
+	enum res r = k != NULL ? try_sign(s, k) : RES_SYNTAX;
+	manifest_unref(&m);
+	return r;
+}
+
+/* Both processes in one: two domains, one client, one server. */
+struct fixture {
+	struct keyfile files[2];
+	struct signer *ring, *client;
+	struct remote_server *server;
+};
+
+static void
+connect_them(struct fixture *f)
+{
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			     pair), 0);
+	assert_ok(remote_attach(f->client, pair[0]));
+	assert_ok(remote_server_new(f->ring, pair[1], 3, &f->server));
+}
+
+static int
+begin(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	f->files[0] = file_of("a.example", "k");
+	f->files[1] = file_of("b.example", "k");
+	struct keydir d = { 2, f->files };
+	assert_ok(keyring_from_keydir(&d, NULL, &f->ring));
+	assert_ok(remote_new(0, &f->client));
+	*state = f;
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	struct fixture *f = *state;
+	remote_server_free(&f->server);
+	signer_free(&f->client);
+	signer_free(&f->ring);
+	close(f->files[0].fd);
+	close(f->files[1].fd);
+	free(f);
+	return 0;
+}
+
+static void
+wait_ready(struct fixture *f)
+{
+	assert_ok(remote_wait_ready(f->client, clock_mono_us() + 20 * SECOND));
+}
+
+/* Until the connection is known to be lost, or a new one is there. */
+static void
+wait_for(struct fixture *f, const char *domain, enum res want)
+{
+	int64_t limit = clock_mono_us() + 20 * SECOND;
+	while (sign_for(f->client, domain) != want) {
+		assert_true(clock_mono_us() < limit);
+		usleep(1000);
+	}
+}
+
+static void
+before_a_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct manifest *m = f->client->manifest(f->client);
+	struct signing_key k = { .domain = STR("a.example") };
+	assert_int_equal(manifest_count(m), 0);
+	assert_int_equal(try_sign(f->client, &k), RES_AGAIN);
+	assert_int_equal(
+	    remote_wait_ready(f->client, clock_mono_us() + 1000), RES_TIMEOUT);
+	manifest_unref(&m);
+}
+
+static void
+list_and_sign(void **state)
+{
+	struct fixture *f = *state;
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *there = f->ring->manifest(f->ring);
+	struct manifest *here = f->client->manifest(f->client);
+	assert_int_equal(manifest_count(here), 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct signing_key *a = manifest_at(here, i),
+					 *b = manifest_at(there, i);
+		assert_true(str_eq(a->domain, b->domain));
+		assert_true(str_eq(a->selector, b->selector));
+		assert_true(str_eq(a->public_der, b->public_der));
+		assert_int_equal(a->type, b->type);
+		assert_int_equal(a->bits, b->bits);
+		assert_ok(try_sign(f->client, a));
+	}
+	manifest_unref(&here);
+	manifest_unref(&there);
+}
+
+static void
+reload(void **state)
+{
+	struct fixture *f = *state;
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *old = f->client->manifest(f->client);
+	/* b alone: it gets a's id. Not told yet: the client's list is stale,
+	 * it must wait for the new one, never sign with the wrong key. */
+	struct keydir d = { 1, f->files + 1 };
+	assert_ok(keyring_reload(f->ring, &d, NULL));
+	assert_ok(remote_server_push(f->server));
+	wait_for(f, "a.example", RES_SYNTAX); /* gone from the list */
+	assert_ok(sign_for(f->client, "b.example"));
+	/* a message that began before */
+	assert_int_equal(
+	    try_sign(f->client, manifest_at(old, 0)), RES_NOTFOUND);
+	assert_ok(try_sign(f->client, manifest_at(old, 1)));
+	manifest_unref(&old);
+}
+
+static void *
+push_later(void *arg)
+{
+	struct fixture *f = arg;
+	usleep(20000);
+	return remote_server_push(f->server) == RES_OK ? f : NULL;
+}
+
+static void
+stale_request_waits_for_the_list(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t thread;
+	void *pushed;
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *old = f->client->manifest(f->client);
+	struct keydir d = { 1, f->files + 1 };
+	assert_ok(keyring_reload(f->ring, &d, NULL));
+	assert_int_equal(pthread_create(&thread, NULL, push_later, f), 0);
+	/* both have id 0 in one of the generations */
+	assert_ok(try_sign(f->client, manifest_at(old, 1)));
+	assert_int_equal(
+	    try_sign(f->client, manifest_at(old, 0)), RES_NOTFOUND);
+	pthread_join(thread, &pushed);
+	assert_non_null(pushed);
+	manifest_unref(&old);
+}
+
+static void
+signer_gone_and_back(void **state)
+{
+	struct fixture *f = *state;
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *old = f->client->manifest(f->client);
+	remote_server_free(&f->server);
+	wait_for(f, "a.example", RES_AGAIN);
+	/* the domains are still known: no mail leaves unsigned */
+	struct manifest *kept = f->client->manifest(f->client);
+	assert_int_equal(manifest_count(kept), 2);
+	manifest_unref(&kept);
+
+	/* a new process counts from 1 again and has swapped the keys' ids */
+	struct keyfile swapped[2] = { f->files[1], f->files[0] };
+	struct keydir d = { 2, swapped };
+	signer_free(&f->ring);
+	assert_ok(keyring_from_keydir(&d, NULL, &f->ring));
+	connect_them(f);
+	wait_ready(f);
+	assert_ok(sign_for(f->client, "a.example"));
+	assert_ok(try_sign(f->client, manifest_at(old, 0)));
+	assert_ok(try_sign(f->client, manifest_at(old, 1)));
+	manifest_unref(&old);
+}
+
+static void
+replaced_while_connected(void **state)
+{
+	struct fixture *f = *state;
+	connect_them(f);
+	wait_ready(f);
+	struct remote_server *first = f->server;
+	connect_them(f);
+	wait_ready(f);
+	assert_ok(sign_for(f->client, "a.example"));
+	assert_int_equal(remote_server_push(first), RES_IO);
+	remote_server_free(&first);
+	assert_ok(sign_for(f->client, "b.example"));
+}
+
+struct worker {
+	struct fixture *f;
+	pthread_t thread;
+	size_t good, again, bad;
+};
+static atomic_bool stop;
+
+static void *
+work(void *arg)
+{
+	struct worker *w = arg;
+	while (!atomic_load(&stop)) {
+		switch (sign_for(w->f->client, "b.example")) {
+		case RES_OK:
+			w->good++;
+			break;
+		case RES_AGAIN:
+			w->again++;
+			break;
+		default:
+			w->bad++;
+			break;
+		}
+	}
+	return NULL;
+}
+
+/* Reloads that move ids, and restarts, under load: every answer is a good
+ * signature or "not now". */
+static void
+under_load(void **state)
+{
+	struct fixture *f = *state;
+	struct worker workers[6] = { 0 };
+	size_t good = 0;
+	connect_them(f);
+	wait_ready(f);
+	atomic_store(&stop, false);
+	for (size_t i = 0; i < 6; i++) {
+		workers[i].f = f;
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, work,
+				     &workers[i]), 0);
+	}
+	for (int i = 0; i < 60; i++) {
+		struct keydir d = { i % 2 == 0 ? 1 : 2,
+			i % 2 == 0 ? f->files + 1 : f->files };
+		usleep(2000);
+		assert_ok(keyring_reload(f->ring, &d, NULL));
+		assert_ok(remote_server_push(f->server));
+		if (i % 10 == 9) {
+			remote_server_free(&f->server);
+			connect_them(f);
+		}
+	}
+	wait_ready(f);
+	wait_for(f, "b.example", RES_OK);
+	usleep(20000);
+	atomic_store(&stop, true);
+	for (size_t i = 0; i < 6; i++) {
+		pthread_join(workers[i].thread, NULL);
+		assert_int_equal(workers[i].bad, 0);
+		good += workers[i].good;
+	}
+	assert_true(good > 0);
+}
+
+/* --- a peer that misbehaves --- */
+
+static void
+send_list(int fd, const char *domain)
+{
+	uint8_t packet[128] = { 'M' };
+	size_t n = strlen(domain);
+	put_le32(packet + 1, 7);
+	put_le32(packet + 5, 1);
+	assert_int_equal(send(fd, packet, 9, 0), 9);
+	memset(packet, 0, sizeof packet);
+	packet[0] = 'K';
+	packet[5] = 1; /* Ed25519 */
+	put_le16(packet + 8, (uint16_t)n);
+	put_le16(packet + 10, 1);
+	memcpy(packet + 14, domain, n);
+	packet[14 + n] = 's';
+	assert_int_equal(send(fd, packet, 15 + n, 0), (ssize_t)(15 + n));
+	packet[0] = 'E';
+	put_le32(packet + 1, 7);
+	assert_int_equal(send(fd, packet, 5, 0), 5);
+}
+
+static void
+silent_signer(void **state)
+{
+	struct signer *s = NULL;
+	int pair[2];
+	assert_ok(remote_new(50000, &s));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(remote_attach(s, pair[0]));
+	send_list(pair[1], "a.example");
+	assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
+	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
+	/* the late answer to it, answers to nobody and unknown outcomes */
+	uint8_t request[64];
+	assert_int_equal(recv(pair[1], request, sizeof request, 0), 45);
+	uint8_t reply[7] = { 'R', 0, 0, 0, 0, 0, 'x' };
+	memcpy(reply + 1, request + 1, 4);
+	assert_int_equal(send(pair[1], reply, 7, 0), 7);
+	reply[1] ^= 0x55;
+	reply[5] = 99;
+	assert_int_equal(send(pair[1], reply, 7, 0), 7);
+	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
+	close(pair[1]);
+	signer_free(&s);
+}
+
+/* Each of these ends the connection and nothing else. */
+static void
+bad_lists(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} rows[] = {
+		{ "X", 1 },
+		{ "M\1\0\0\0\1\0\0", 8 },
+		{ "M\1\0\0\0\377\377\377\377", 9 }, /* too many keys */
+		{ "K", 1 },                         /* before a beginning */
+		{ "E\1\0\0\0", 5 },
+		{ "R\1\0\0", 4 },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct signer *s = NULL;
+		int pair[2];
+		uint8_t byte;
+		assert_ok(remote_new(50000, &s));
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_ok(remote_attach(s, pair[0]));
+		assert_int_equal(send(pair[1], rows[i].bytes, rows[i].len, 0),
+		    (ssize_t)rows[i].len);
+		assert_int_equal(recv(pair[1], &byte, 1, 0), 0); /* closed */
+		assert_int_equal(remote_wait_ready(s, clock_mono_us()),
+		    RES_TIMEOUT);
+		close(pair[1]);
+		signer_free(&s);
+	}
+}
+
+static void
+bad_keys(void **state)
+{
+	/* after a good beginning that promises one key: cut short, lengths
+	 * past the end, an unknown type, one key too many */
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} rows[] = {
+		{ "K\0\0\0\0\1\0\0\1\0\1\0\0", 13 },
+		{ "K\0\0\0\0\1\0\0\1\0\1\0\0\0d", 15 },
+		{ "K\0\0\0\0\2\0\0\0\0\0\0\0\0", 14 },
+		{ "K\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0",
+		    27 },
+		{ "E\7\0\0\0", 5 }, /* too few */
+		{ "E\10\0\0\0", 5 },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct signer *s = NULL;
+		int pair[2];
+		uint8_t byte;
+		assert_ok(remote_new(50000, &s));
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_ok(remote_attach(s, pair[0]));
+		assert_int_equal(send(pair[1], "M\7\0\0\0\1\0\0\0", 9, 0), 9);
+		assert_int_equal(send(pair[1], rows[i].bytes, rows[i].len, 0),
+		    (ssize_t)rows[i].len);
+		assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+		close(pair[1]);
+		signer_free(&s);
+	}
+}
+
+static void
+bad_requests(void **state)
+{
+	struct fixture *f = *state;
+	static const size_t lengths[] = { 1, 44, 46, 4000 };
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		int pair[2];
+		uint8_t bytes[4000] = { 'S' };
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_ok(remote_server_new(f->ring, pair[1], 2, &f->server));
+		assert_int_equal(send(pair[0], bytes, lengths[i], 0),
+		    (ssize_t)lengths[i]);
+		ssize_t n;
+		while ((n = recv(pair[0], bytes, sizeof bytes, 0)) > 0)
+			assert_int_not_equal(bytes[0], 'R');
+		assert_int_equal(n, 0);
+		remote_server_free(&f->server);
+		close(pair[0]);
+	}
+}
+
+static void
+unknown_id(void **state)
+{
+	struct fixture *f = *state;
+	int pair[2];
+	uint8_t bytes[4000], request[45] = { 'S', 1, 2, 3, 4 };
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(remote_server_new(f->ring, pair[1], 1, &f->server));
+	put_le32(request + 5, 1);
+	put_le32(request + 9, 2); /* ids are 0 and 1 */
+	assert_int_equal(send(pair[0], request, sizeof request, 0), 45);
+	do
+		assert_true(recv(pair[0], bytes, sizeof bytes, 0) > 0);
+	while (bytes[0] != 'R');
+	assert_memory_equal(bytes + 1, request + 1, 4);
+	assert_int_equal(bytes[5], 2);
+	put_le32(request + 5, 9); /* no such generation */
+	assert_int_equal(send(pair[0], request, sizeof request, 0), 45);
+	assert_int_equal(recv(pair[0], bytes, sizeof bytes, 0), 6);
+	assert_int_equal(bytes[5], 1);
+	close(pair[0]);
+}
+
+/* More keys than a packet holds, in an order that is not the ids'. */
+static void
+many_keys(void **state)
+{
+	enum { COUNT = 300 };
+	static struct keyfile files[COUNT];
+	static char names[COUNT][32];
+	struct fixture *f = *state;
+	for (size_t i = 0; i < COUNT; i++) {
+		snprintf(names[i], sizeof names[i], "d%zu.example",
+		    COUNT - i);
+		files[i] = file_of(names[i], "a-selector");
+	}
+	struct keydir d = { COUNT, files };
+	assert_ok(keyring_reload(f->ring, &d, NULL));
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *m = f->client->manifest(f->client);
+	assert_int_equal(manifest_count(m), COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_ok(sign_for(f->client, names[i]));
+	manifest_unref(&m);
+	for (size_t i = 0; i < COUNT; i++)
+		close(files[i].fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(before_a_connection),
+		TEST(list_and_sign),
+		TEST(reload),
+		TEST(stale_request_waits_for_the_list),
+		TEST(signer_gone_and_back),
+		TEST(replaced_while_connected),
+		TEST(under_load),
+		cmocka_unit_test(silent_signer),
+		cmocka_unit_test(bad_lists),
+		cmocka_unit_test(bad_keys),
+		TEST(bad_requests),
+		TEST(unknown_id),
+		TEST(many_keys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
