@@ -1,5 +1,10 @@
-/* Addresses: From fields by RFC 5322 §3.4 with RFC 6854 groups and obsolete
- * forms, and envelope paths. Bounded: nesting 64, ADDRESS_MAX addresses. */
+/* Addresses: From fields by RFC 5322 §3.4 with RFC 6854 groups, obsolete forms
+ * (§4.4) and UTF-8 (RFC 6532), and envelope paths.
+ *
+ * What the grammar does not give is refused, however easily a person would
+ * read it: two programs that guess differently are how From is forged. Two
+ * liberties that leave no choice of meaning: any 8-bit bytes in display names
+ * and comments (a local part must be UTF-8), one dot at a domain's end. */
 #ifndef MAIL_ADDRESS_H
 #define MAIL_ADDRESS_H
 
@@ -8,13 +13,15 @@
 #include "base/str.h"
 #include "mail/header.h"
 
-#define ADDRESS_MAX         1000
-#define ADDRESS_MAX_NESTING 64
+#define ADDRESS_MAX         1000 /* in one field; more is RES_LIMIT */
+#define ADDRESS_MAX_NESTING 64   /* of comments; more is RES_LIMIT */
+#define FROM_MAX_FIELDS     16   /* further From fields are only counted */
+#define FROM_MAX_DOMAINS    64   /* further distinct domains are left out */
 
 struct address {
 	struct str display; /* phrase or comment, encoded words kept; may be empty */
 	struct str local;   /* unquoted */
-	struct str domain;  /* as written, without comments; ptr NULL = none */
+	struct str domain;  /* as written, without comments; "[192.0.2.1]" */
 };
 
 struct address_list {
@@ -40,7 +47,7 @@ enum from_state {
 };
 struct from_domains {
 	enum from_state state;
-	size_t count;          /* distinct domains over all From fields */
+	size_t count; /* distinct domains of what parses, over all fields */
 	struct str *domains;
 };
 HN_CHECK enum res address_from_domains(
@@ -51,7 +58,9 @@ HN_CHECK enum res address_from_value(
 const char *from_state_text(enum from_state s);
 
 /* An envelope path as a milter gets it: "<user@dom>", "user@dom", "<>", "",
- * "<@a,@b:user@dom>" (ENV-01). `out_domain` as written, empty when none. */
+ * "<@a,@b:user@dom>" (ENV-01). Views into `path`: the address without brackets
+ * and route, its local part as written (quotes stay), its domain as written,
+ * empty when there is none. */
 void address_envelope(
     struct str path, struct str *out_address, struct str *out_local,
     struct str *out_domain);
