@@ -60,7 +60,7 @@ struct dns_record {
 /* Immutable and shared once it is handed out. */
 struct dns_answer {
 	atomic_uint refs;
-	struct str name;    /* as asked, lower case */
+	struct str name; /* as asked, lower case */
 	enum dns_type type;
 	enum dns_status status;
 	bool secure;        /* DNSSEC-validated */

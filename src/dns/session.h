@@ -8,8 +8,8 @@
 #include "dns/dns.h"
 
 struct dns_limits {
-	int64_t lookup_us; /* one look-up, from when it was begun */
-	int64_t budget_us; /* all waiting of this message together */
+	int64_t lookup_us;    /* one look-up, from when it was begun */
+	int64_t budget_us;    /* all waiting of this message together */
 	unsigned max_queries; /* per message; 0 = DNS_SESSION_MAX_QUERIES */
 };
 #define DNS_SESSION_MAX_QUERIES 400
