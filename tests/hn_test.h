@@ -20,9 +20,8 @@
 static inline void
 hn_assert_str(struct str s, const char *want, const char *file, int line)
 {
-	if (s.len != strlen(want) || memcmp(s.ptr, want, s.len) != 0) {
-		print_error("got \"%.*s\", expected \"%s\"\n", (int)s.len, s.ptr,
-		    want);
+	if (!str_eq(s, str_c(want))) {
+		print_error("got \"%.*s\", expected \"%s\"\n", STR_ARG(s), want);
 		_fail(file, line);
 	}
 }

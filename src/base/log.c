@@ -57,7 +57,7 @@ log_line(enum log_level level, struct str line)
 	(void)done;
 }
 
-static void
+__attribute__((format(printf, 2, 0))) static void
 log_va(enum log_level level, const char *fmt, va_list ap)
 {
 	char text[2048];
