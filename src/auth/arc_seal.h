@@ -11,12 +11,17 @@ struct arc_seal_options {
 	                       comments: "spf=pass …; dkim=pass …" */
 	int64_t now_s;
 	enum canon header_canon, body_canon;
-	const struct str *headers; /* for the AMS; NULL: default without ARC-*, A-R */
+	/* For the AMS, those present. NULL: DKIM's default and the
+	 * DKIM-Signature fields. From is always covered; ARC-* and
+	 * Authentication-Results are left out in any case (ARC-06). */
+	const struct str *headers;
 	size_t header_count;
 };
 
-/* The three values with leading space and LF folds. RES_INVALID when the
- * chain must not be extended (newest cv=fail, instance 51, temporary). */
+/* The three values with leading space and LF folds, to be put on top so that
+ * the order is AS, AMS, AAR. RES_INVALID when the chain must not be extended
+ * (newest cv=fail, instance 51, temporary) or there is no From;
+ * RES_UNSUPPORTED when the key is not RSA (ARC-08). */
 HN_CHECK enum res arc_seal_fields(struct arena *a, const struct header *h,
     const struct arc_result *chain, const struct arc_seal_options *o,
     const struct bodyhash_set *hashes, size_t body_index,

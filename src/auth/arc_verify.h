@@ -20,7 +20,8 @@ struct arc_set {
 
 struct arc_result {
 	enum auth_result result; /* AUTH_NONE, AUTH_PASS, AUTH_FAIL */
-	const char *reason;      /* static text for fail */
+	const char *reason;      /* for fail: which field, and why; lives as
+	                            long as the arena */
 	bool temporary;          /* it failed for want of a DNS answer */
 	bool sealed_fail;        /* the newest seal says cv=fail: never extend */
 	unsigned instances;      /* highest instance seen, 0 = none */

@@ -32,4 +32,22 @@ struct sink *bodyhash_sink(struct bodyhash_set *s);
 const uint8_t *bodyhash_digest(const struct bodyhash_set *s, size_t index);
 uint64_t bodyhash_canonical_length(const struct bodyhash_set *s, size_t index);
 
+/* --- for a diagnosis only --------------------------------------------------
+ * The last canonical octets are kept until the end: BODYHASH_TAIL_MIN at
+ * least, BODYHASH_TAIL_MAX at most, all of a shorter body. */
+#define BODYHASH_TAIL_MIN 8192
+#define BODYHASH_TAIL_MAX 16384
+#define BODYHASH_MAX_CUTS 256 /* line ends tried */
+
+/* After finish: would the body have the digest `want` if it ended behind one
+ * of its last lines? The length of that shorter canonical body, the longest
+ * one that fits. RES_NOTFOUND when none does. Only for BODYHASH_WHOLE. */
+HN_CHECK enum res bodyhash_find_cut(struct bodyhash_set *s, size_t index,
+    const uint8_t want[32], uint64_t *out_length);
+
+/* After finish: the whole canonical body when it is short enough to have been
+ * kept. RES_NOTFOUND when it is not. */
+HN_CHECK enum res bodyhash_text(
+    const struct bodyhash_set *s, size_t index, struct str *out);
+
 #endif

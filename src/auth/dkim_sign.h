@@ -29,8 +29,9 @@ extern const struct str dkim_sign_default_oversign[];
 
 /* Make the value of one DKIM-Signature field: " v=1; …" with a leading space
  * and LF folds. `body_index` is the bodyhash set's index for body_canon.
- * RES_AGAIN/RES_NOTFOUND from the signer; RES_INVALID when there is no From
- * (SIGN-01). */
+ * RES_AGAIN/RES_NOTFOUND from the signer; RES_INVALID when there is not exactly
+ * one From (SIGN-01, SIGN-10); RES_LIMIT when so many fields would have to be
+ * named that no verifier would look at it. */
 HN_CHECK enum res dkim_sign_field(struct arena *a, const struct header *h,
     const struct dkim_sign_options *o, const struct bodyhash_set *hashes,
     size_t body_index, struct signer *signer, const struct signing_key *key,

@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include "auth/bodyhash.h"
+#include "auth/key_record.h"
 #include "auth/result.h"
 #include "base/arena.h"
 #include "dns/session.h"
 #include "mail/header.h"
 
+/* What becomes of l= (DKIM-V-11): `policy` when octets remain unsigned,
+ * accepted, or `policy` whenever there is an l=. */
 enum body_length { BODY_LENGTH_POLICY, BODY_LENGTH_ACCEPT, BODY_LENGTH_REFUSE };
 
 struct dkim_verify_options {
@@ -21,8 +24,11 @@ struct dkim_verify_options {
 	enum body_length body_length;
 	int64_t now_s;           /* time of arrival; < 0: age is not judged */
 	int64_t clock_skew_s;
-	const struct str *required_headers; /* besides From; may be NULL */
+	/* Names that h= must list when the message has such a field, besides
+	 * From; may be NULL. Else the signature is `policy`. */
+	const struct str *required_headers;
 	size_t required_count;
+	struct key_cache *keys; /* parsed key records; may be NULL */
 };
 
 /* One signature's outcome. Views live in the arena. What could not be parsed
@@ -40,6 +46,10 @@ struct dkim_result {
 	const struct field *field;
 	struct str h;          /* the h= value as written, without blanks */
 };
+
+/* Signatures past `max_signatures` that hold together by themselves are
+ * `policy`; past this many fields none is looked at or reported. */
+#define DKIM_MAX_FIELDS 64
 
 struct dkim_verify;
 

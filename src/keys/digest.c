@@ -39,8 +39,8 @@ static enum res
 context_finish(EVP_MD_CTX *ctx, bool fed, uint8_t out[DIGEST_LEN])
 {
 	unsigned len = 0;
-	bool good = fed && EVP_DigestFinal_ex(ctx, out, &len) == 1 &&
-	    len == DIGEST_LEN;
+	bool good =
+	    fed && EVP_DigestFinal_ex(ctx, out, &len) == 1 && len == DIGEST_LEN;
 	EVP_MD_CTX_free(ctx);
 	if (good)
 		return RES_OK;
@@ -52,8 +52,10 @@ context_finish(EVP_MD_CTX *ctx, bool fed, uint8_t out[DIGEST_LEN])
 struct digest_stream {
 	struct sink sink;
 	EVP_MD_CTX *ctx;
-	bool fed; /* every update succeeded */
+	EVP_MD_CTX *peek; /* for digest_peek, made when first needed */
+	bool fed;         /* every update succeeded */
 	uint8_t *out;
+	uint8_t own[DIGEST_LEN]; /* a fork's `out` */
 };
 
 static void
@@ -69,7 +71,8 @@ stream_release(void *arg)
 {
 	struct digest_stream *d = arg;
 	EVP_MD_CTX_free(d->ctx);
-	d->ctx = NULL;
+	EVP_MD_CTX_free(d->peek);
+	d->ctx = d->peek = NULL;
 }
 
 static enum res
@@ -83,23 +86,70 @@ stream_finish(struct sink *s)
 	return context_finish(ctx, d->fed, d->out);
 }
 
-struct sink *
-digest_sink(struct arena *a, uint8_t out[DIGEST_LEN])
+/* `ctx` is taken over, NULL fails. */
+static struct digest_stream *
+stream_new(struct arena *a, EVP_MD_CTX *ctx)
 {
 	struct digest_stream *d = ARENA_NEW(a, struct digest_stream);
-	if (d == NULL)
+	if (d == NULL || ctx == NULL) {
+		EVP_MD_CTX_free(ctx);
 		return NULL;
+	}
 	d->sink = (struct sink){ stream_push, stream_finish };
-	d->out = out;
+	d->out = d->own;
 	d->fed = true;
-	d->ctx = context_new();
-	if (d->ctx == NULL)
-		return NULL;
+	d->ctx = ctx;
 	if (arena_on_free(a, stream_release, d) != RES_OK) {
 		stream_release(d);
 		return NULL;
 	}
+	return d;
+}
+
+struct sink *
+digest_sink(struct arena *a, uint8_t out[DIGEST_LEN])
+{
+	struct digest_stream *d = stream_new(a, context_new());
+	if (d == NULL)
+		return NULL;
+	d->out = out;
 	return &d->sink;
+}
+
+enum res
+digest_peek(struct sink *s, uint8_t out[DIGEST_LEN])
+{
+	struct digest_stream *d = (struct digest_stream *)s;
+	unsigned len = 0;
+	if (d->ctx == NULL)
+		return RES_INVALID;
+	if (d->peek == NULL)
+		d->peek = EVP_MD_CTX_new();
+	if (d->peek != NULL && d->fed &&
+	    EVP_MD_CTX_copy_ex(d->peek, d->ctx) == 1 &&
+	    EVP_DigestFinal_ex(d->peek, out, &len) == 1 && len == DIGEST_LEN)
+		return RES_OK;
+	ERR_clear_error();
+	memset(out, 0, DIGEST_LEN);
+	return RES_IO;
+}
+
+struct sink *
+digest_fork(struct arena *a, const struct sink *s)
+{
+	const struct digest_stream *d = (const struct digest_stream *)s;
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	if (ctx == NULL || d->ctx == NULL ||
+	    EVP_MD_CTX_copy_ex(ctx, d->ctx) != 1) {
+		ERR_clear_error();
+		EVP_MD_CTX_free(ctx);
+		return NULL;
+	}
+	struct digest_stream *fork = stream_new(a, ctx);
+	if (fork == NULL)
+		return NULL;
+	fork->fed = d->fed;
+	return &fork->sink;
 }
 
 enum res
@@ -123,7 +173,7 @@ digest_sha256_parts(
 	for (size_t i = 0; i < count && fed; i++)
 		if (parts[i].len > 0)
 			fed = EVP_DigestUpdate(
-			    ctx, parts[i].ptr, parts[i].len) == 1;
+				  ctx, parts[i].ptr, parts[i].len) == 1;
 	return context_finish(ctx, fed, out);
 }
 

@@ -15,6 +15,14 @@
  * finish. RES_IO from finish when libcrypto fails. NULL without memory. */
 struct sink *digest_sink(struct arena *a, uint8_t out[DIGEST_LEN]);
 
+/* The digest of what was pushed so far, into out[32]; the sink goes on. RES_IO
+ * when libcrypto fails, RES_INVALID after finish. */
+HN_CHECK enum res digest_peek(struct sink *s, uint8_t out[DIGEST_LEN]);
+
+/* A second digest sink in the state of `s`, to go its own way: to be pushed
+ * into and peeked at; its finish only ends it. NULL without memory. */
+struct sink *digest_fork(struct arena *a, const struct sink *s);
+
 /* In one go. RES_IO when libcrypto fails (the output is then zeroed). */
 HN_CHECK enum res digest_sha256(
     const void *bytes, size_t len, uint8_t out[DIGEST_LEN]);

@@ -296,3 +296,25 @@ pubkey_verify(struct pubkey *k, const uint8_t digest[32], struct str signature,
 	ERR_clear_error();
 	return r;
 }
+
+enum res
+pubkey_recover(struct pubkey *k, struct str signature, uint8_t out_digest[32])
+{
+	if (k->type != KEY_RSA)
+		return RES_UNSUPPORTED;
+	uint8_t bytes[PUBKEY_MAX_RSA_BITS / 8];
+	size_t len = sizeof bytes;
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_pkey(NULL, k->pkey, NULL);
+	bool found = ctx != NULL && EVP_PKEY_verify_recover_init(ctx) == 1 &&
+	    EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PADDING) == 1 &&
+	    EVP_PKEY_CTX_set_signature_md(ctx, EVP_sha256()) == 1 &&
+	    EVP_PKEY_verify_recover(ctx, bytes, &len,
+		(const uint8_t *)signature.ptr, signature.len) == 1 &&
+	    len == 32;
+	EVP_PKEY_CTX_free(ctx);
+	ERR_clear_error();
+	if (!found)
+		return RES_NOTFOUND;
+	memcpy(out_digest, bytes, 32);
+	return RES_OK;
+}

@@ -36,4 +36,10 @@ unsigned pubkey_bits(const struct pubkey *k);
 HN_CHECK enum res pubkey_verify(struct pubkey *k, const uint8_t digest[32],
     struct str signature, bool *out_fits);
 
+/* The SHA-256 digest that this RSA key signed: a signature that some other
+ * key made, or that was damaged, has none. For a diagnosis, never for a
+ * verdict. RES_NOTFOUND: none; RES_UNSUPPORTED: not RSA. */
+HN_CHECK enum res pubkey_recover(
+    struct pubkey *k, struct str signature, uint8_t out_digest[32]);
+
 #endif

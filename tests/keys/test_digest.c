@@ -64,6 +64,36 @@ any_split(void **state)
 }
 
 static void
+peek_and_fork_at_every_point(void **state)
+{
+	const char *text = vectors[2].text;
+	size_t len = strlen(text);
+	for (size_t cut = 0; cut <= len; cut++) {
+		uint8_t out[DIGEST_LEN], got[DIGEST_LEN], want[DIGEST_LEN];
+		struct arena *a = arena_new(0);
+		struct sink *s = digest_sink(a, out);
+		sink_push(s, text, cut);
+		assert_ok(digest_sha256(text, cut, want));
+		assert_ok(digest_peek(s, got));
+		assert_memory_equal(got, want, DIGEST_LEN);
+		struct sink *fork = digest_fork(a, s);
+		assert_non_null(fork);
+		sink_push(fork, "other", 5);
+		sink_push(s, text + cut, len - cut);
+		assert_ok(sink_finish(s));
+		assert_hex(out, vectors[2].hex);
+		struct str parts[] = { str_of(text, cut), STR("other") };
+		assert_ok(digest_sha256_parts(parts, 2, want));
+		assert_ok(digest_peek(fork, got));
+		assert_memory_equal(got, want, DIGEST_LEN);
+		assert_ok(sink_finish(fork));
+		assert_int_equal(digest_peek(s, got), RES_INVALID);
+		assert_null(digest_fork(a, s));
+		arena_free(&a);
+	}
+}
+
+static void
 unfinished_sink_is_freed(void **state)
 {
 	uint8_t out[DIGEST_LEN];
@@ -145,6 +175,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_go),
 		cmocka_unit_test(any_split),
+		cmocka_unit_test(peek_and_fork_at_every_point),
 		cmocka_unit_test(unfinished_sink_is_freed),
 		cmocka_unit_test(finish_twice_is_invalid),
 		cmocka_unit_test(hmac),

@@ -284,6 +284,29 @@ context_is_reusable(void **state)
 	pair_done(&p);
 }
 
+static void
+recover(void **state)
+{
+	struct pair p, other;
+	uint8_t got[32];
+	pair_init(&p, KEY_RSA, 1024);
+	pair_init(&other, KEY_RSA, 1024);
+	struct str signature = buf_str(&p.signature);
+	assert_ok(pubkey_recover(p.public, signature, got));
+	assert_memory_equal(got, p.digest, 32);
+	assert_int_equal(
+	    pubkey_recover(other.public, signature, got), RES_NOTFOUND);
+	signature.len--;
+	assert_int_equal(
+	    pubkey_recover(p.public, signature, got), RES_NOTFOUND);
+	pair_done(&other);
+	pair_done(&p);
+	pair_init(&p, KEY_ED25519, 0);
+	assert_int_equal(pubkey_recover(p.public, buf_str(&p.signature), got),
+	    RES_UNSUPPORTED);
+	pair_done(&p);
+}
+
 static void *
 verify_often(void *arg)
 {
@@ -327,6 +350,7 @@ main(void)
 		cmocka_unit_test(ed25519_raw),
 		cmocka_unit_test(verify),
 		cmocka_unit_test(context_is_reusable),
+		cmocka_unit_test(recover),
 		cmocka_unit_test(shared_by_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
