@@ -153,11 +153,13 @@ parse_h(struct parse *p, struct str v)
 		return;
 	}
 	s->names = names;
-	if (s->kind == SIG_AMS && v.len == 0)
-		return; /* the public ARC suite lets it pass */
 	struct str name;
 	while (str_split(&v, ':', &name)) {
 		name = str_trim(name);
+		/* In ARC an empty list or item is let pass, as by
+		 * all other validators. */
+		if (s->kind == SIG_AMS && name.len == 0)
+			continue;
 		if (!header_name_valid(name)) {
 			bad_syntax(p);
 			return;
