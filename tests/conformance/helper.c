@@ -739,7 +739,8 @@ run_arc_sign(struct options *o)
 	buf_init(&b, MAX_FILE);
 	json_init(&j, &b);
 	json_open(&j, '{');
-	json_key_str(&j, "cv", tag_of(o->arena, as, "cv"));
+	json_key_str(&j, "cv",
+	    tag_of(o->arena, to_crlf(o->arena, as), "cv"));
 	json_key_str(&j, "ARC-Seal", to_crlf(o->arena, as));
 	json_key_str(&j, "ARC-Message-Signature", to_crlf(o->arena, ams));
 	json_key_str(&j, "ARC-Authentication-Results", to_crlf(o->arena, aar));

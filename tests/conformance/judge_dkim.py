@@ -29,6 +29,11 @@ def verify(folder, case):
         out.append(f"result is {best} ({[g['reason'] for g in got]}), not "
                    + " or ".join(expect["allowed"]))
     wanted = expect.get("signatures") or []
+    if "domainkeys" in case["tags"] and expect["allowed"] == ["none"]:
+        wanted = []  # they are RFC 4870's, not ours
+    if len(wanted) > len(got):
+        # -1: the source did not evaluate it (it stopped, and ran again)
+        wanted = [w for w in wanted if w.get("sigerror") != "-1"]
     if len(wanted) > len(got):
         return out + [f"{len(got)} signatures, not {len(wanted)}"]
     for mine, theirs in zip(got, wanted):
