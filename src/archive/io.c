@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -131,6 +131,16 @@ const struct archive_io archive_io_system = {
 };
 
 enum res
+io_path(char out[PATH_MAX], const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(out, PATH_MAX, fmt, ap);
+	va_end(ap);
+	return n >= 0 && n < PATH_MAX ? RES_OK : RES_LIMIT;
+}
+
+enum res
 io_error(int error)
 {
 	switch (error) {
@@ -237,15 +247,16 @@ io_put_file(const struct archive_io *io, const char *dir, const char *name,
     const void *bytes, size_t len)
 {
 	char path[PATH_MAX], temporary[PATH_MAX];
-	int a = snprintf(path, sizeof path, "%s/%s", dir, name);
-	int b = snprintf(temporary, sizeof temporary, "%s/.%s.new", dir, name);
-	if (a >= (int)sizeof path || b >= (int)sizeof temporary)
-		return RES_LIMIT;
+	enum res r = io_path(path, "%s/%s", dir, name);
+	if (r == RES_OK)
+		r = io_path(temporary, "%s/.%s.new", dir, name);
+	if (r != RES_OK)
+		return r;
 	int fd = io->open(io, temporary, O_RDWR | O_CREAT | O_TRUNC,
 	    ARCHIVE_FILE_MODE);
 	if (fd < 0)
 		return io_error(errno);
-	enum res r = io_write(io, fd, bytes, len, 0);
+	r = io_write(io, fd, bytes, len, 0);
 	if (r == RES_OK && io->fsync(io, fd) < 0)
 		r = io_error(errno);
 	io->close(io, fd);

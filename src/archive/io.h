@@ -5,6 +5,7 @@
 #ifndef ARCHIVE_IO_H
 #define ARCHIVE_IO_H
 
+#include <limits.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -56,6 +57,9 @@ HN_CHECK enum res io_write(const struct archive_io *io, int fd,
 HN_CHECK enum res io_writev(const struct archive_io *io, int fd,
     struct iovec *parts, size_t count, uint64_t offset);
 HN_CHECK enum res io_size(int fd, uint64_t *out);
+/* A path by printf's rules; RES_LIMIT when it does not fit. */
+HN_CHECK enum res io_path(char out[PATH_MAX], const char *fmt, ...)
+    HN_PRINTF(2, 3);
 /* What errno means for whoever waits: RES_AGAIN for a full or read-only file
  * system, RES_DENIED, RES_NOTFOUND, RES_EXISTS, RES_NOMEM, else RES_IO. */
 enum res io_error(int error);

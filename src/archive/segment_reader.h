@@ -32,6 +32,9 @@ HN_CHECK enum res segment_reader_open(const char *dir,
     const struct archive_io *io, struct err *err, struct segment_reader **out);
 void segment_reader_close(struct segment_reader **r);
 const struct shard_header *segment_reader_shard(const struct segment_reader *r);
+/* Bytes of the file now, reserved ones included. */
+HN_CHECK enum res segment_reader_size(
+    const struct segment_reader *r, uint64_t *out);
 
 struct segment_frame {
 	uint64_t offset;

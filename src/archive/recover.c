@@ -1,0 +1,166 @@
+#include "archive/recover.h"
+
+#define SCAN_MEMORY ((size_t)20 << 20)
+
+struct scan {
+	struct segment_reader *reader;
+	uint64_t checked;
+	struct dedupe *dedupe;
+	struct recovery *out;
+};
+
+/* Is the frame whole? Remembers its content. */
+static enum res
+look_inside(struct scan *s, const struct segment_frame *f)
+{
+	if (f->offset < s->checked)
+		return RES_OK;
+	struct segment_content c;
+	struct arena *a = arena_new(SCAN_MEMORY);
+	if (a == NULL)
+		return RES_NOMEM;
+	enum res r = segment_reader_load(s->reader, a, f, NULL, &c);
+	/* Unwritten pages read as zeros, so zeros prove no erasure here. */
+	for (int b = 0; b < FRAME_BLOCKS && r == RES_OK; b++)
+		if (c.state[b] == BLOCK_ERASED)
+			r = RES_CORRUPT;
+	if (r == RES_OK && s->dedupe != NULL &&
+	    f->header.type == FRAME_MESSAGE &&
+	    c.state[BLOCK_BODY] == BLOCK_WHOLE)
+		dedupe_add(s->dedupe, c.body.sha256, f->offset);
+	arena_free(&a);
+	return r;
+}
+
+static enum res
+accept_frame(struct scan *s, const struct segment_frame *f)
+{
+	struct recovery *o = s->out;
+	enum res r = merkle_add(&o->tree, f->header.leaf);
+	if (r != RES_OK)
+		return r;
+	if (f->header.durable_upto > o->floor)
+		o->floor = f->header.durable_upto;
+	o->sealed = f->header.type == FRAME_SEAL;
+	o->frames = f->header.number + 1;
+	o->end = segment_frame_end(f);
+	return RES_OK;
+}
+
+/* Something is wrong at `at`. The first valid frame behind it goes to
+ * out_next (RES_NOTFOUND: none); *out_damage: bytes at `at` had been durable,
+ * because a frame behind says so or because they lie below the floor. */
+static enum res
+judge(struct scan *s, uint64_t at, struct segment_frame *out_next,
+    bool *out_damage)
+{
+	struct segment_frame f;
+	bool found = false, damage = at < s->out->floor;
+	enum res r = segment_reader_resync(s->reader, at + 8, &f);
+	while (r == RES_OK) {
+		if (!found)
+			*out_next = f;
+		found = true;
+		damage = damage || f.header.durable_upto > at;
+		if (damage)
+			break;
+		r = segment_reader_resync(s->reader, f.offset + 8, &f);
+	}
+	if (r != RES_OK && r != RES_NOTFOUND)
+		return r;
+	*out_damage = damage;
+	return found ? RES_OK : RES_NOTFOUND;
+}
+
+static void
+note_damage(struct recovery *o, uint64_t from, uint64_t to)
+{
+	if (o->damage_count < RECOVER_MAX_DAMAGE)
+		o->damage[o->damage_count] = (struct recover_range){ from, to };
+	o->damage_count++;
+}
+
+/* Frame `f` has a good header but a bad block, and was durable: its leaf
+ * still counts. */
+static enum res
+accept_damaged(struct scan *s, const struct segment_frame *f)
+{
+	note_damage(s->out, f->offset, segment_frame_end(f));
+	return accept_frame(s, f);
+}
+
+/* Walk around damage at `at`; *out_at is where to go on. */
+static enum res
+walk_around(struct scan *s, uint64_t at, const struct segment_frame *bad,
+    const struct segment_frame *next, bool found, uint64_t *out_at)
+{
+	struct recovery *o = s->out;
+	if (bad != NULL) {
+		*out_at = segment_frame_end(bad);
+		return accept_damaged(s, bad);
+	}
+	uint64_t to = found ? next->offset : o->file_bytes;
+	note_damage(o, at, to);
+	o->holes = true;
+	if (found)
+		o->frames = next->header.number;
+	else
+		o->end = at;
+	*out_at = to;
+	return RES_OK;
+}
+
+static enum res
+scan_all(struct scan *s)
+{
+	struct recovery *o = s->out;
+	uint64_t at = SHARD_HEADER_BYTES;
+	while (at < o->file_bytes) {
+		struct segment_frame f, next;
+		bool good_header = false, damage;
+		enum res r = segment_reader_at(s->reader, at, &f);
+		if (r == RES_NOTFOUND && at >= o->floor)
+			return RES_OK; /* zeros to the end */
+		if (r == RES_OK && f.header.number == o->frames) {
+			good_header = true;
+			r = look_inside(s, &f);
+			if (r == RES_OK)
+				r = accept_frame(s, &f);
+			if (r == RES_OK) {
+				at = o->end;
+				continue;
+			}
+		} else if (r == RES_OK) {
+			r = RES_CORRUPT; /* out of order */
+		}
+		if (r != RES_CORRUPT && r != RES_NOTFOUND)
+			return r;
+		r = judge(s, at, &next, &damage);
+		if (r != RES_OK && r != RES_NOTFOUND)
+			return r;
+		if (!damage) {
+			o->torn = true;
+			return RES_OK;
+		}
+		r = walk_around(s, at, good_header ? &f : NULL, &next,
+		    r == RES_OK, &at);
+		if (r != RES_OK)
+			return r;
+	}
+	if (at < o->floor) { /* the file itself is too short */
+		note_damage(o, at, o->floor);
+		o->holes = true;
+	}
+	return RES_OK;
+}
+
+enum res
+recover_scan(struct segment_reader *r, uint64_t floor, uint64_t checked,
+    struct dedupe *dedupe, struct recovery *out)
+{
+	struct scan s = { r, checked, dedupe, out };
+	*out = (struct recovery){ .end = SHARD_HEADER_BYTES, .floor = floor };
+	merkle_init(&out->tree);
+	enum res res = segment_reader_size(r, &out->file_bytes);
+	return res == RES_OK ? scan_all(&s) : res;
+}

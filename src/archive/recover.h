@@ -1,0 +1,40 @@
+/* Finding out what a segment holds after a crash (archive.md §4, steps 2–4):
+ * walks all frames and says where the whole ones end, what is damaged and
+ * what is only the torn end of a group nobody was told about. Changes
+ * nothing; shard.c acts on it. */
+#ifndef ARCHIVE_RECOVER_H
+#define ARCHIVE_RECOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/dedupe.h"
+#include "archive/merkle.h"
+#include "archive/segment_reader.h"
+
+#define RECOVER_MAX_DAMAGE 64 /* ranges kept; more are counted */
+
+struct recover_range {
+	uint64_t from, to;
+};
+
+struct recovery {
+	uint64_t end;       /* behind the last whole frame */
+	uint64_t file_bytes;
+	uint64_t frames;    /* number the next frame gets */
+	uint64_t floor;     /* known durable: given or found in a frame */
+	struct merkle tree; /* complete unless `holes` */
+	bool holes;         /* frames whose leaf is lost */
+	bool sealed;        /* the last frame is a seal */
+	bool torn;          /* something but zeros behind `end`, not damage */
+	size_t damage_count;
+	struct recover_range damage[RECOVER_MAX_DAMAGE];
+};
+
+/* `floor`: durable length known from elsewhere (index, successor); 0 = none.
+ * Frames before `checked` get only their header looked at. Contents found go
+ * to `dedupe` (may be NULL). RES_UNSUPPORTED: a frame of a later version. */
+HN_CHECK enum res recover_scan(struct segment_reader *r, uint64_t floor,
+    uint64_t checked, struct dedupe *dedupe, struct recovery *out);
+
+#endif

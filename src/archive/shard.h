@@ -1,0 +1,115 @@
+/* One shard open for writing: its lock, segment file, tree and recent
+ * contents. Used by one thread at a time (its family's writer).
+ *
+ *   shard_create | shard_open (recovers) → shard_append* → shard_close
+ *
+ * What must hold:
+ *  1. bytes below `durable` are never written again (erase is another tool)
+ *  2. a failed sync is never tried again: the shard is poisoned, nothing is
+ *     appended any more, a new shard records its `durable` length
+ *  3. the header is durable, and the names leading to it, before the first
+ *     frame is acknowledged */
+#ifndef ARCHIVE_SHARD_H
+#define ARCHIVE_SHARD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/dedupe.h"
+#include "archive/draft.h"
+#include "archive/io.h"
+#include "archive/merkle.h"
+#include "archive/recover.h"
+#include "archive/store_dir.h"
+#include "base/err.h"
+
+/* Space is reserved in steps: the disk is found full before the write, and
+ * the size of the file does not change with every sync. */
+#define SHARD_RESERVE_STEP ((uint64_t)64 << 20)
+#define SHARD_RESERVE_SMALL ((uint64_t)1 << 20)
+#define SHARD_TOKENIZER "hanaper1"
+
+/* Seal frame: META tags. */
+enum seal_tag {
+	SEAL_FRAMES = 1, /* u64: frames before the seal */
+	SEAL_ROOT = 2,   /* 32 bytes: tree head over them; absent with holes */
+};
+
+/* What shards of one store share. Lives longer than the shards. */
+struct shard_env {
+	const struct archive_io *io;
+	const char *store_path;
+	uint64_t reserve_bytes;  /* free space that is left alone */
+	void (*alarm)(void *context, const char *line); /* any thread; or NULL */
+	void *alarm_context;
+};
+
+/* Say something to the operator. */
+void shard_alarm(const struct shard_env *env, const char *fmt, ...)
+    HN_PRINTF(2, 3);
+
+struct shard {
+	const struct shard_env *env;
+	char dir[PATH_MAX];
+	int fd, lock;
+	struct shard_header header;
+	uint64_t durable;     /* bytes acknowledged or to be */
+	uint64_t allocated;   /* size of the file */
+	uint64_t frames;      /* number of the next frame */
+	struct merkle tree;
+	bool holes;           /* leaves are missing: no tree head */
+	bool sealed, damaged, poisoned; /* each: no more appends */
+	struct dedupe *dedupe;
+};
+static inline bool
+shard_writable(const struct shard *s)
+{
+	return !s->sealed && !s->damaged && !s->poisoned;
+}
+
+/* What a new shard's header says about the one before it. */
+struct shard_link {
+	uint32_t number; /* 0: none */
+	uint64_t bytes, frames;
+	uint8_t root[32];
+};
+/* From a shard that is finished with. */
+struct shard_link shard_link_of(const struct shard *s);
+
+/* A new shard of `family` and `period`. RES_AGAIN: no space. */
+HN_CHECK enum res shard_create(const struct shard_env *env, const char *family,
+    const char *period, const struct shard_link *previous, int64_t now_us,
+    struct err *err, struct shard **out);
+
+/* Lock and recover. `applied`: durable length known from the index (0:
+ * unknown). RES_DENIED: another process holds it; RES_CORRUPT,
+ * RES_UNSUPPORTED, RES_IO: it stays offline. Damage is told to the alarm and
+ * leaves a shard that takes no more frames. */
+HN_CHECK enum res shard_open(const struct shard_env *env,
+    const struct shard_entry *entry, uint64_t applied, struct err *err,
+    struct shard **out);
+
+/* Give a draft its place behind `at` (the end of the group so far), as a
+ * delivery when its content is here already. `group` are the `count` drafts
+ * placed before it in this group. */
+HN_CHECK enum res shard_place(struct shard *s, struct draft *const *group,
+    size_t count, uint64_t at, struct draft *d);
+
+/* Append placed drafts and make them durable. RES_AGAIN: no space, nothing
+ * changed. RES_IO: the shard is poisoned. */
+HN_CHECK enum res shard_append(
+    struct shard *s, struct draft *const *group, size_t count);
+
+/* Write the seal frame: no more mail comes here. */
+HN_CHECK enum res shard_seal(struct shard *s, int64_t now_us);
+
+/* Give reserved space back, unlock. NULL is fine. */
+void shard_close(struct shard **s);
+
+/* A shard that was left behind ends at `bytes`, as its successor says:
+ * whatever stands behind goes to lost/ (archive.md §4, step 6). */
+HN_CHECK enum res shard_cut(
+    const struct shard_env *env, const char *dir, uint64_t bytes);
+
+#endif
