@@ -1,7 +1,7 @@
 #include "mail/address.h"
 
 #include "base/codec.h"
-#include "mail/address_scan.h"
+#include "mail/scan.h"
 
 /* No backtracking: an address begins with words and dots in any case, and the
  * byte behind them tells what they were.
@@ -10,7 +10,7 @@
  *     words ":"  a group's name        anything else: no address */
 struct parse {
 	struct arena *arena;
-	struct address_scan scan;
+	struct scan scan;
 	struct address_list *list;
 	size_t capacity;
 };
@@ -23,13 +23,13 @@ struct words {
 };
 
 static enum res
-scan_word(struct address_scan *s, struct str *out)
+scan_word(struct scan *s, struct str *out)
 {
 	return scan_peek(s) == '"' ? scan_quoted(s, out) : scan_atom(s, out);
 }
 
 static enum res
-scan_words(struct address_scan *s, struct words *out)
+scan_words(struct scan *s, struct words *out)
 {
 	size_t from = s->at;
 	bool after_word = false;
@@ -63,7 +63,7 @@ scan_words(struct address_scan *s, struct words *out)
 static struct str
 words_text(struct arena *a, struct str span, bool spaced)
 {
-	struct address_scan s = { span, 0, STR_EMPTY };
+	struct scan s = { span, 0, STR_EMPTY };
 	char *p = arena_alloc(a, span.len * 2);
 	size_t n = 0, before = 0;
 	if (p == NULL)
@@ -95,7 +95,7 @@ words_text(struct arena *a, struct str span, bool spaced)
 static enum res
 scan_domain(struct parse *p, struct str *out)
 {
-	struct address_scan *s = &p->scan;
+	struct scan *s = &p->scan;
 	enum res r = scan_cfws(s);
 	if (r != RES_OK)
 		return r;
@@ -162,7 +162,7 @@ parse_addr_spec(struct parse *p, const struct words *w, struct address *out)
 static enum res
 skip_route(struct parse *p)
 {
-	struct address_scan *s = &p->scan;
+	struct scan *s = &p->scan;
 	struct str domain;
 	while (!scan_byte(s, ':')) {
 		enum res r = RES_OK;
@@ -182,7 +182,7 @@ skip_route(struct parse *p)
 static enum res
 parse_angle(struct parse *p, struct address *out)
 {
-	struct address_scan *s = &p->scan;
+	struct scan *s = &p->scan;
 	struct words w;
 	enum res r = scan_cfws(s);
 	if (r != RES_OK)
@@ -217,7 +217,7 @@ is_phrase(const struct words *w)
 static enum res
 parse_address(struct parse *p, bool group_allowed)
 {
-	struct address_scan *s = &p->scan;
+	struct scan *s = &p->scan;
 	struct address item = { STR_EMPTY, STR_EMPTY, STR_EMPTY };
 	struct words w;
 	enum res r = scan_words(s, &w);
@@ -253,7 +253,7 @@ parse_address(struct parse *p, bool group_allowed)
 static enum res
 parse_elements(struct parse *p, int end)
 {
-	struct address_scan *s = &p->scan;
+	struct scan *s = &p->scan;
 	for (;;) {
 		s->comment = STR_EMPTY;
 		enum res r = scan_cfws(s);

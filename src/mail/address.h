@@ -14,7 +14,6 @@
 #include "mail/header.h"
 
 #define ADDRESS_MAX         1000 /* in one field; more is RES_LIMIT */
-#define ADDRESS_MAX_NESTING 64   /* of comments; more is RES_LIMIT */
 #define FROM_MAX_FIELDS     16   /* further From fields are only counted */
 #define FROM_MAX_DOMAINS    64   /* further distinct domains are left out */
 

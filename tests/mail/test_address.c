@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "mail/address.h"
+#include "mail/scan.h"
 
 static struct arena *arena;
 
@@ -210,7 +211,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	for (size_t n = ADDRESS_MAX_NESTING - 1; n <= ADDRESS_MAX_NESTING + 1;
+	for (size_t n = SCAN_MAX_NESTING - 1; n <= SCAN_MAX_NESTING + 1;
 	     n++) {
 		struct buf b;
 		struct address_list l;
@@ -219,7 +220,7 @@ test_limits(void **state)
 		repeat(&b, ")", n);
 		buf_add_c(&b, "a@b.c");
 		assert_int_equal(address_parse_list(arena, buf_str(&b), &l),
-		    n <= ADDRESS_MAX_NESTING ? RES_OK : RES_LIMIT);
+		    n <= SCAN_MAX_NESTING ? RES_OK : RES_LIMIT);
 		buf_done(&b);
 	}
 	for (size_t n = ADDRESS_MAX - 1; n <= ADDRESS_MAX + 1; n++) {

@@ -1,15 +1,13 @@
-#include "mail/address_scan.h"
-
-#include "mail/address.h"
+#include "mail/scan.h"
 
 int
-scan_peek(const struct address_scan *s)
+scan_peek(const struct scan *s)
 {
 	return s->at < s->text.len ? (unsigned char)s->text.ptr[s->at] : -1;
 }
 
 bool
-scan_byte(struct address_scan *s, char c)
+scan_byte(struct scan *s, char c)
 {
 	if (scan_peek(s) != (unsigned char)c)
 		return false;
@@ -19,7 +17,7 @@ scan_byte(struct address_scan *s, char c)
 
 /* CRLF with a blank behind it. */
 static bool
-at_fold(const struct address_scan *s)
+at_fold(const struct scan *s)
 {
 	struct str rest = str_skip(s->text, s->at);
 	return rest.len >= 3 && rest.ptr[0] == '\r' && rest.ptr[1] == '\n' &&
@@ -37,7 +35,7 @@ is_text(int c)
 /* One element inside comment, quoted-string or literal: a fold, an escaped
  * byte or a plain one. */
 static enum res
-scan_inner(struct address_scan *s)
+scan_inner(struct scan *s)
 {
 	if (at_fold(s)) {
 		s->at += 3;
@@ -52,12 +50,12 @@ scan_inner(struct address_scan *s)
 }
 
 static enum res
-scan_comment(struct address_scan *s)
+scan_comment(struct scan *s)
 {
 	size_t from = s->at, depth = 0;
 	do {
 		if (scan_byte(s, '(')) {
-			if (++depth > ADDRESS_MAX_NESTING)
+			if (++depth > SCAN_MAX_NESTING)
 				return RES_LIMIT;
 		} else if (scan_byte(s, ')')) {
 			depth--;
@@ -73,7 +71,7 @@ scan_comment(struct address_scan *s)
 }
 
 enum res
-scan_cfws(struct address_scan *s)
+scan_cfws(struct scan *s)
 {
 	for (;;) {
 		int c = scan_peek(s);
@@ -100,7 +98,7 @@ is_atext(int c)
 }
 
 enum res
-scan_atom(struct address_scan *s, struct str *out)
+scan_atom(struct scan *s, struct str *out)
 {
 	size_t from = s->at;
 	while (is_atext(scan_peek(s)))
@@ -112,7 +110,7 @@ scan_atom(struct address_scan *s, struct str *out)
 }
 
 static enum res
-scan_until(struct address_scan *s, char end, char never, struct str *out)
+scan_until(struct scan *s, char end, char never, struct str *out)
 {
 	size_t from = s->at++;
 	while (!scan_byte(s, end)) {
@@ -126,13 +124,13 @@ scan_until(struct address_scan *s, char end, char never, struct str *out)
 }
 
 enum res
-scan_quoted(struct address_scan *s, struct str *out)
+scan_quoted(struct scan *s, struct str *out)
 {
 	return scan_until(s, '"', '\0', out);
 }
 
 enum res
-scan_literal(struct address_scan *s, struct str *out)
+scan_literal(struct scan *s, struct str *out)
 {
 	return scan_until(s, ']', '[', out);
 }
