@@ -13,6 +13,7 @@
 #include "auth/arc_verify.h"
 #include "auth/dkim_verify.h"
 #include "auth/dmarc.h"
+#include "auth/iprev.h"
 #include "auth/spf.h"
 #include "flow/env.h"
 
@@ -81,6 +82,8 @@ struct decision {
 	size_t spf_count;
 	struct dmarc_result dmarc;
 	bool dmarc_done;
+	struct iprev_result iprev;
+	bool iprev_done;
 	uint64_t archive_id;     /* 0: not archived */
 	struct str log_line;     /* the one line, already written by finish */
 };

@@ -1,0 +1,59 @@
+#include "flow/file.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "flow/state.h"
+#include "mail/reader.h"
+
+#define CHUNK 65536
+
+static enum res
+end_of_header(void *context, struct header *h)
+{
+	struct message *m = context;
+	for (size_t i = 0; i < header_count(h); i++) {
+		const struct field *f = header_at(h, i);
+		message_header(m, f->raw_name, f->value);
+	}
+	message_end_of_header(m);
+	return RES_OK;
+}
+
+static void
+body(void *context, const char *bytes, size_t len)
+{
+	message_body(context, bytes, len);
+}
+
+enum res
+file_feed(struct message *m, int fd, bool *out_malformed)
+{
+	static const struct reader_ops ops = { end_of_header, body };
+	char chunk[CHUNK];
+	struct header *h = header_new(
+	    m->arena, (size_t)m->config->max_header_bytes);
+	struct reader *r = h != NULL ?
+	    reader_new(m->arena, h, READER_AUTO, &ops, m) : NULL;
+	if (r == NULL)
+		return RES_NOMEM;
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof chunk);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return RES_IO;
+		if (n == 0)
+			break;
+		sink_push(reader_sink(r), chunk, (size_t)n);
+	}
+	enum res result = sink_finish(reader_sink(r));
+	if (out_malformed != NULL)
+		*out_malformed = reader_malformed(r);
+	if (result == RES_LIMIT && header_overflowed(h)) {
+		message_refuse(m, REPLY_REJECT, "554", "5.6.0", "limit",
+		    "Header is larger than this site accepts");
+		return RES_OK;
+	}
+	return result;
+}

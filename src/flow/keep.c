@@ -1,0 +1,348 @@
+/* The archive's record of a message: what was presented, what was known of
+ * it, on which DNS answers, and what we changed (archive.md §3). */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "flow/state.h"
+
+#define MAX_RECORD ((size_t)16 << 20)
+
+/* --- what is kept ---------------------------------------------------------- */
+
+static bool
+in_scope(const struct message *m)
+{
+	switch (m->config->archive_scope) {
+	case ARCHIVE_ALL:
+		return true;
+	case ARCHIVE_INBOUND:
+		return m->direction == DIRECTION_IN;
+	case ARCHIVE_OUTBOUND:
+		return m->direction == DIRECTION_OUT;
+	}
+	return true;
+}
+
+bool
+keep_wanted(const struct message *m)
+{
+	const struct config *c = m->config;
+	bool wanted = in_scope(m);
+	if (m->session->env->store == NULL || !c->archive)
+		return false;
+	/* rules look at size and verdicts too: known at end of message */
+	for (size_t i = 0; i < c->archive_rule_count; i++)
+		wanted = wanted || c->archive_rules[i].keep != 0;
+	return wanted;
+}
+
+/* "Name" is there, or "Name:text" has the text in one of its fields. */
+static bool
+header_matches(const struct message *m, struct str pattern)
+{
+	size_t colon = str_chr(pattern, ':');
+	struct str name = str_trim(str_sub(pattern, 0, colon));
+	struct str text = colon != SIZE_MAX ?
+	    str_trim(str_skip(pattern, colon + 1)) : STR_EMPTY;
+	for (const struct field *f = header_find(m->header, name); f != NULL;
+	     f = header_next_same(m->header, f))
+		if (text.len == 0 ||
+		    str_case_find(f->value, text) != SIZE_MAX)
+			return true;
+	return false;
+}
+
+static bool
+verdict_matches(const struct message *m, struct str pattern)
+{
+	const struct decision *d = &m->decision;
+	size_t colon = str_chr(pattern, ':');
+	struct str method = str_sub(pattern, 0, colon);
+	struct str word = str_skip(pattern, colon + 1);
+	bool hit = false;
+	for (size_t i = 0; i < d->dkim_count; i++)
+		hit = hit || (str_eq(method, STR("dkim")) && str_case_eq(word,
+		    str_c(auth_result_word(d->dkim[i].result))));
+	for (size_t i = 0; i < d->spf_count; i++)
+		hit = hit || (str_eq(method, STR("spf")) && str_case_eq(word,
+		    str_c(auth_result_word(d->spf[i].result))));
+	if (d->arc_done && str_eq(method, STR("arc")))
+		hit = hit || str_case_eq(
+		    word, str_c(auth_result_word(d->arc.result)));
+	if (d->dmarc_done && str_eq(method, STR("dmarc")))
+		hit = hit || str_case_eq(
+		    word, str_c(auth_result_word(d->dmarc.result)));
+	return hit;
+}
+
+static bool
+any_of(const struct message *m, const struct strlist *list,
+    bool (*matches)(const struct message *, struct str))
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (matches(m, list->items[i]))
+			return true;
+	return list->count == 0;
+}
+
+/* The first section that matches decides; without one, archive_scope. */
+static bool
+is_kept(struct message *m, const char **out_family)
+{
+	const struct config *c = m->config;
+	struct match_facts facts;
+	*out_family = "mail";
+	judge_match_facts(m, &facts);
+	for (size_t i = 0; i < c->archive_rule_count; i++) {
+		const struct archive_rule *r = &c->archive_rules[i];
+		if (m->bytes < r->larger ||
+		    !match_any_recipient(
+			&r->match, &facts, m->rcpts, m->rcpt_count) ||
+		    !any_of(m, &r->header, header_matches) ||
+		    !any_of(m, &r->verdict, verdict_matches))
+			continue;
+		if (r->family.len != 0)
+			*out_family = arena_cstr(m->arena, r->family);
+		return *out_family != NULL && r->keep != 0;
+	}
+	return in_scope(m);
+}
+
+static void
+failed(struct message *m, const char *what)
+{
+	atomic_fetch_add(&m->session->env->counters->archive_errors, 1);
+	log_error("id=%.*s not archived: %s", STR_ARG(m->id), what);
+	if (m->config->archive_on_error == ON_ERROR_TEMPFAIL)
+		message_refuse(m, REPLY_TEMPFAIL, "451", "4.3.1", "archive",
+		    "Message could not be archived now");
+}
+
+void
+keep_begin(struct message *m)
+{
+	m->spool = spool_new(m->arena, m->session->env->store);
+	if (m->spool == NULL) {
+		failed(m, "out of memory");
+		return;
+	}
+	struct sink *out = spool_sink(m->spool);
+	for (size_t i = 0; i < header_count(m->header); i++) {
+		const struct field *f = header_at(m->header, i);
+		sink_push(out, f->raw_name.ptr, f->raw_name.len);
+		sink_push(out, ":", 1);
+		sink_push(out, f->value.ptr, f->value.len);
+		sink_push(out, "\r\n", 2);
+	}
+	sink_push(out, "\r\n", 2);
+}
+
+static void
+fact(struct record *r, const char *key, struct str value)
+{
+	char text[512];
+	if (value.len == 0)
+		return;
+	int n = snprintf(text, sizeof text, "%s=%.*s", key,
+	    (int)(value.len < 256 ? value.len : 256), value.ptr);
+	if (n > 0 && (size_t)n < sizeof text)
+		record_add(r, META_FACT, str_of(text, (size_t)n));
+}
+
+static void
+fact_result(struct record *r, const char *key, enum auth_result result)
+{
+	fact(r, key, str_c(auth_result_word(result)));
+}
+
+/* What `reason:` finds: one word for the common causes. */
+static const char *
+reason_word(const struct dkim_result *r)
+{
+	static const struct {
+		const char *reason, *word;
+	} words[] = {
+		{ "body hash did not verify", "bodyhash" },
+		{ "signature did not verify", "signature" },
+		{ "key unavailable", "dns" },
+		{ "no key", "nokey" },
+		{ "key revoked", "revoked" },
+	};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (r->reason != NULL && strcmp(r->reason, words[i].reason) == 0)
+			return words[i].word;
+	return r->reason;
+}
+
+static void
+add_verdicts(struct record *r, const struct message *m)
+{
+	const struct decision *d = &m->decision;
+	for (size_t i = 0; i < d->dkim_count; i++) {
+		fact_result(r, "dkim", d->dkim[i].result);
+		fact(r, "dkim.d", d->dkim[i].d);
+		fact(r, "dkim.s", d->dkim[i].s);
+		fact(r, "reason", str_c(reason_word(&d->dkim[i])));
+		if (d->dkim[i].diagnosis.len != 0)
+			record_add(r, META_REASON, d->dkim[i].diagnosis);
+		else if (d->dkim[i].reason != NULL)
+			record_add(r, META_REASON, str_c(d->dkim[i].reason));
+	}
+	if (m->dkim_verify != NULL && d->dkim_count == 0)
+		fact_result(r, "dkim", AUTH_NONE);
+	for (size_t i = 0; i < d->spf_count; i++)
+		fact_result(r, d->spf[i].identity == SPF_HELO ? "spf.helo" :
+		    "spf", d->spf[i].result);
+	if (d->iprev_done)
+		fact_result(r, "iprev", d->iprev.result);
+	if (d->arc_done)
+		fact_result(r, "arc", d->arc.result);
+	if (d->dmarc_done)
+		fact_result(r, "dmarc", d->dmarc.result);
+	for (size_t i = 0; i < m->signed_count; i++)
+		fact(r, "signed", m->signings[i].key->domain);
+}
+
+static void
+add_envelope(struct record *r, const struct message *m)
+{
+	const struct session_facts *f = &m->session->facts;
+	struct buf ip;
+	buf_init(&ip, IP_MAX_TEXT);
+	ip_format(&ip, &f->client);
+	record_add(r, META_DIRECTION, str_c(m->decision.direction));
+	record_add(r, META_QUEUE_ID, m->queue_id);
+	record_add(r, META_MAIL_FROM, m->mail_from);
+	for (size_t i = 0; i < m->rcpt_count; i++)
+		record_add(r, META_RCPT, m->rcpts[i]);
+	record_add(r, META_CLIENT_IP, buf_str(&ip));
+	record_add(r, META_CLIENT_NAME, f->client_name);
+	record_add(r, META_HELO, f->helo);
+	record_add(r, META_AUTH, m->auth);
+	record_add(r, META_TLS, m->tls);
+	record_add(r, META_DAEMON_NAME, f->daemon_name);
+	for (size_t i = 0; i < m->arg_count; i++)
+		record_add(r, META_MAIL_ARGS, m->args[i]);
+	buf_done(&ip);
+}
+
+static void
+fill_meta(struct record *r, const struct message *m)
+{
+	static const char *const reply_words[] = { [REPLY_ACCEPT] = "accept",
+		[REPLY_TEMPFAIL] = "tempfail", [REPLY_REJECT] = "reject" };
+	const struct decision *d = &m->decision;
+	const char *disposition = d->quarantine != NULL ? "hold" :
+	    m->policy.action == POLICY_MARK ? "quarantine" :
+					  reply_words[d->reply];
+	add_envelope(r, m);
+	record_add(r, META_AUTHSERV_ID, results_authserv_id(m));
+	record_add(r, META_RESULTS, m->payload);
+	add_verdicts(r, m);
+	record_add(r, META_DISPOSITION, str_c(disposition));
+	record_add(r, META_DECISION_ID, m->id);
+	record_add_u64(r, META_HEADER_BYTES, m->header_bytes);
+	struct str options = arena_printf(m->arena,
+	    "engine=" PACKAGE_VERSION " now=%lld skew=%lld signatures=%llu "
+	    "bits=%llu body_length=%d",
+	    (long long)(m->time_us / 1000000),
+	    (long long)m->config->clock_skew_s,
+	    (unsigned long long)m->config->max_signatures,
+	    (unsigned long long)m->config->min_rsa_bits,
+	    (int)m->config->body_length);
+	record_add(r, META_VERIFY_OPTIONS, options);
+}
+
+static void
+add_data(struct record *r, const struct dns_answer *a,
+    const struct dns_record *rr)
+{
+	struct buf text;
+	buf_init(&text, DNS_MAX_TXT + 16);
+	if (a->type == DNS_A || a->type == DNS_AAAA) {
+		ip_format(&text, &rr->ip);
+	} else {
+		if (a->type == DNS_MX)
+			buf_addf(&text, "%u ", rr->preference);
+		buf_add_str(&text, rr->data);
+	}
+	record_add(r, EVIDENCE_RECORD, buf_str(&text));
+	buf_done(&text);
+}
+
+static void
+fill_evidence(struct record *r, const struct message *m)
+{
+	for (size_t i = 0; i < dns_session_count(m->dns); i++) {
+		const struct dns_answer *a = dns_session_at(m->dns, i);
+		struct record one;
+		record_init(&one, MAX_RECORD);
+		record_add(&one, EVIDENCE_NAME, a->name);
+		record_add_u16(&one, EVIDENCE_TYPE, (uint16_t)a->type);
+		record_add(&one, EVIDENCE_STATUS,
+		    str_c(dns_status_text(a->status)));
+		record_add(&one, EVIDENCE_SECURE,
+		    str_of(a->secure ? "\1" : "\0", 1));
+		record_add_u32(&one, EVIDENCE_TTL, a->ttl);
+		record_add_u64(&one, EVIDENCE_TIME, (uint64_t)a->time_us);
+		for (size_t j = 0; j < a->count; j++)
+			add_data(&one, a, &a->records[j]);
+		record_add_record(r, EVIDENCE_DNS_ANSWER, &one);
+		record_done(&one);
+	}
+}
+
+static void
+fill_edits(struct record *r, const struct message *m)
+{
+	static const unsigned tags[] = { [EDIT_KIND_INSERT] = EDIT_INSERT,
+		[EDIT_KIND_CHANGE] = EDIT_CHANGE,
+		[EDIT_KIND_DELETE] = EDIT_DELETE };
+	for (size_t i = 0; i < m->decision.edit_count; i++) {
+		const struct flow_edit *e = &m->decision.edits[i];
+		struct record one;
+		record_init(&one, MAX_RECORD);
+		record_add_u32(&one, EDIT_INDEX, e->index);
+		record_add(&one, EDIT_NAME, str_c(e->name));
+		if (e->value != NULL)
+			record_add(&one, EDIT_VALUE, str_c(e->value));
+		record_add_record(r, tags[e->kind], &one);
+		record_done(&one);
+	}
+}
+
+void
+keep_finish(struct message *m)
+{
+	struct record meta, evidence, edits;
+	const char *family;
+	if (!is_kept(m, &family))
+		return;
+	record_init(&meta, MAX_RECORD);
+	record_init(&evidence, MAX_RECORD);
+	record_init(&edits, MAX_RECORD);
+	fill_meta(&meta, m);
+	fill_evidence(&evidence, m);
+	fill_edits(&edits, m);
+	enum res r = meta.buf.error;
+	if (r == RES_OK)
+		r = evidence.buf.error;
+	if (r == RES_OK)
+		r = edits.buf.error;
+	struct store_message sm = {
+		.family = family,
+		.time_us = m->time_us,
+		.meta = buf_str(&meta.buf),
+		.evidence = buf_str(&evidence.buf),
+		.edits = buf_str(&edits.buf),
+		.body = m->spool,
+	};
+	if (r == RES_OK)
+		r = store_submit(
+		    m->session->env->store, &sm, &m->decision.archive_id);
+	if (r != RES_OK)
+		failed(m, res_text(r));
+	record_done(&meta);
+	record_done(&evidence);
+	record_done(&edits);
+}

@@ -1,0 +1,39 @@
+/* Mail through another MX of ours is judged as of the hop before it: the
+ * Received fields are walked from the top while the client is a trusted
+ * relay, taking the bracketed address of each "from" part (design §8). */
+#include "flow/state.h"
+
+#define MAX_HOPS 32
+
+/* "from NAME (… [ADDRESS]) by …": the address in the last brackets before
+ * " by ". */
+static enum res
+address_of_received(struct arena *a, const struct field *f, struct ip *out)
+{
+	struct str value = header_unfold(a, f->value);
+	size_t by = str_case_find(value, STR(" by "));
+	if (!str_case_starts(value, STR("from ")) || by == SIZE_MAX)
+		return RES_SYNTAX;
+	value.len = by;
+	size_t close = str_rchr(value, ']');
+	size_t open = close != SIZE_MAX ?
+	    str_rchr(str_sub(value, 0, close), '[') : SIZE_MAX;
+	if (open == SIZE_MAX)
+		return RES_SYNTAX;
+	return ip_parse(str_sub(value, open + 1, close - open - 1), out);
+}
+
+struct ip
+relay_client(const struct message *m)
+{
+	struct ip client = m->session->facts.client;
+	const struct field *f = header_find(m->header, STR("Received"));
+	for (int hop = 0; hop < MAX_HOPS && direction_is_relay(m, &client);
+	     hop++) {
+		if (f == NULL ||
+		    address_of_received(m->arena, f, &client) != RES_OK)
+			return (struct ip){ .family = IP_NONE };
+		f = header_next_same(m->header, f);
+	}
+	return client;
+}
