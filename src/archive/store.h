@@ -27,7 +27,8 @@ struct store_options {
 	uint64_t reserve_bytes;   /* refuse (RES_AGAIN) below this free space */
 	struct clock clock;
 	const struct archive_io *io; /* NULL: the system; tests inject faults */
-	void (*alarm)(void *context, const char *line); /* may be NULL */
+	/* one line for the operator; called by any thread; may be NULL */
+	void (*alarm)(void *context, const char *line);
 	void *alarm_context;
 };
 
@@ -48,21 +49,30 @@ struct spool;
 struct spool *spool_new(struct arena *a, struct store *s);
 struct sink *spool_sink(struct spool *sp);
 
+/* Messages of this family come from any time: they are filed by their own
+ * month, and wait when the index is far behind. */
+#define STORE_IMPORT_FAMILY "import"
+
 struct store_message {
 	const char *family;      /* "mail" */
 	int64_t time_us;         /* of arrival */
-	struct str meta, evidence, edits; /* encoded records */
+	struct str meta, evidence, edits; /* encoded records; may be empty */
 	struct spool *body;      /* finished */
+	/* an enum frame_type for what is no message (events, notes): then the
+	 * body may be NULL; 0 = a message */
+	uint8_t type;
 };
-/* Block until durable (or refused). *out_id = shard << 32 | frame. RES_AGAIN:
+/* Block until durable (or refused). RES_LIMIT: a record or the body is too
+ * large; RES_INVALID: no such family name. *out_id = shard << 32 | frame. RES_AGAIN:
  * no space, poisoned segment being replaced; RES_IO: this attempt failed. */
 HN_CHECK enum res store_submit(
     struct store *s, const struct store_message *m, uint64_t *out_id);
 
 /* --- counters for status and tests --- */
 struct store_counters {
-	uint64_t messages, groups, bytes_raw, bytes_stored, unapplied;
+	uint64_t messages, deliveries, groups, bytes_raw, bytes_stored,
+	    unapplied;
 };
-void store_counters(const struct store *s, struct store_counters *out);
+void store_counters(struct store *s, struct store_counters *out);
 
 #endif

@@ -1,0 +1,528 @@
+#include "archive/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "archive/period.h"
+#include "archive/spool.h"
+
+/* Frame numbers are the lower half of an id. */
+#define MAX_FRAMES (UINT32_MAX - WRITER_MAX_GROUP)
+
+/* One submission, on the stack of the thread that waits for it. */
+struct job {
+	struct draft *draft;
+	struct job *next;
+	pthread_cond_t wake;
+	bool done;
+	enum res result;
+	uint64_t id;
+	bool moved; /* its body file stands in the shard */
+};
+
+struct writer {
+	struct shard_env env;
+	char family[SHARD_MAX_FAMILY + 1];
+	uint64_t roll_bytes;
+	struct clock clock;
+	bool by_date;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* guards the queue, stop and counters */
+	pthread_cond_t work;
+	struct job *first, **last;
+	bool stop;
+	struct writer_counters counters;
+	/* the writer's thread only */
+	struct shard *shard;
+	struct shard_link link;    /* what the next shard calls previous */
+	char cut_dir[PATH_MAX];    /* poisoned: to be cut once it is linked */
+	bool abandon;              /* a shard is offline: start a new one */
+	int64_t retry_us;          /* monotonic: not before */
+	bool blocked, ahead;       /* said so already */
+	int64_t wall_us, mono_us;  /* read together at the start */
+	struct job *group[WRITER_MAX_GROUP];
+	struct draft *placed[WRITER_MAX_GROUP];
+};
+
+const char *
+writer_family(const struct writer *w)
+{
+	return w->family;
+}
+
+/* --- which shard --- */
+
+/* The month it is now. The wall clock may jump; how far it can have come
+ * since the start is what the monotonic one says. */
+static int64_t
+month_now(const struct writer *w)
+{
+	if (w->clock.fixed_us >= 0)
+		return period_of(w->clock.fixed_us);
+	return period_of(w->wall_us + (clock_mono_us() - w->mono_us));
+}
+
+/* The month a message is filed under: its own, but never further ahead than
+ * the next one. */
+static int64_t
+month_for(struct writer *w, int64_t time_us)
+{
+	int64_t month = period_of(time_us), now = month_now(w);
+	if (month <= now + 1) {
+		w->ahead = false;
+		return month;
+	}
+	if (!w->ahead)
+		shard_alarm(&w->env,
+		    "archive family %s: the clock is more than a month ahead, "
+		    "no new shard is begun for it", w->family);
+	w->ahead = true;
+	return now;
+}
+
+/* Leave the shard behind. */
+static void
+retire(struct writer *w)
+{
+	if (w->shard == NULL)
+		return;
+	w->link = shard_link_of(w->shard);
+	w->cut_dir[0] = '\0';
+	if (w->shard->poisoned) {
+		snprintf(w->cut_dir, sizeof w->cut_dir, "%s", w->shard->dir);
+		shard_alarm(&w->env,
+		    "%s: a write failed; the shard ends at %llu bytes, a new "
+		    "one is begun", w->shard->dir,
+		    (unsigned long long)w->link.bytes);
+	}
+	shard_close(&w->shard);
+}
+
+/* Compare shards left behind with what their successors say of them. */
+static void
+check_links(struct writer *w, const struct shard_entry *e, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < count && e[i].status == RES_OK; k++) {
+			char path[PATH_MAX];
+			struct stat st;
+			uint64_t bytes = e[i].header.previous_bytes;
+			if (e[k].status != RES_OK || bytes == 0 ||
+			    e[k].header.number != e[i].header.previous)
+				continue;
+			if (io_path(path, "%s/segment", e[k].dir) != RES_OK ||
+			    stat(path, &st) < 0 ||
+			    (uint64_t)st.st_size == bytes)
+				continue;
+			enum res r = shard_cut(&w->env, e[k].dir, bytes);
+			if (r != RES_OK && r != RES_CORRUPT)
+				shard_alarm(&w->env,
+				    "%s: cannot be brought to its length: %s",
+				    e[k].dir, res_text(r));
+		}
+}
+
+/* The newest shard that may be written: of the family, or of one month. */
+static enum res
+open_newest(struct writer *w, const char *period, struct err *err)
+{
+	struct shard_entry *entries;
+	const struct shard_entry *newest = NULL;
+	size_t count;
+	struct arena *a = arena_new(0);
+	if (a == NULL)
+		return RES_NOMEM;
+	enum res r = store_dir_shards(
+	    w->env.store_path, w->family, a, err, &entries, &count);
+	w->abandon = false;
+	w->link = (struct shard_link){ .number = 0 };
+	if (r == RES_OK)
+		check_links(w, entries, count);
+	for (size_t i = 0; i < count && r == RES_OK; i++) {
+		if (period != NULL && strcmp(entries[i].period, period) != 0)
+			continue;
+		if (entries[i].status != RES_OK) {
+			shard_alarm(&w->env, "%s: offline: %s", entries[i].dir,
+			    res_text(entries[i].status));
+			w->abandon = true;
+		} else if (newest == NULL ||
+		    entries[i].header.number > newest->header.number) {
+			newest = &entries[i];
+		}
+	}
+	if (r == RES_OK && newest != NULL && !w->abandon) {
+		r = shard_open(&w->env, newest, 0, err, &w->shard);
+		if (r != RES_OK && r != RES_DENIED && r != RES_NOMEM &&
+		    r != RES_AGAIN) {
+			shard_alarm(&w->env, "%s: offline: %s", newest->dir,
+			    res_text(r));
+			r = RES_OK; /* go on in a new one */
+		}
+	}
+	arena_free(&a);
+	return r;
+}
+
+static enum res
+create_next(struct writer *w, int64_t month)
+{
+	char period[SHARD_MAX_PERIOD + 1];
+	struct err err = { "" };
+	int64_t now = clock_now_us(&w->clock);
+	period_format(month, period);
+	enum res r = shard_create(&w->env, w->family, period, &w->link, now,
+	    &err, &w->shard);
+	if (r != RES_OK) {
+		if (!w->blocked)
+			shard_alarm(&w->env, "archive family %s: %s",
+			    w->family, err.text);
+		return r;
+	}
+	if (w->cut_dir[0] != '\0') {
+		r = shard_cut(&w->env, w->cut_dir, w->link.bytes);
+		if (r != RES_OK) /* tried again at the next start */
+			shard_alarm(&w->env, "%s: cannot be cut: %s",
+			    w->cut_dir, res_text(r));
+	}
+	w->cut_dir[0] = '\0';
+	w->link = (struct shard_link){ .number = 0 };
+	return RES_OK;
+}
+
+static bool
+is_full(const struct writer *w)
+{
+	return w->shard->durable >= w->roll_bytes ||
+	    w->shard->frames >= MAX_FRAMES;
+}
+
+/* Does a message of `month` belong elsewhere than into the open shard? */
+static bool
+other_month(const struct writer *w, int64_t month)
+{
+	int64_t open;
+	if (period_parse(str_c(w->shard->header.period), &open) != RES_OK)
+		return true;
+	return w->by_date ? month != open : month > open;
+}
+
+static enum res
+leave_if_due(struct writer *w, int64_t month)
+{
+	struct shard *s = w->shard;
+	if (s == NULL)
+		return RES_OK;
+	if (!shard_writable(s)) {
+		retire(w);
+		return RES_OK;
+	}
+	bool elsewhere = other_month(w, month);
+	if (!is_full(w) && !elsewhere)
+		return RES_OK;
+	if (elsewhere && w->by_date && !is_full(w)) {
+		retire(w); /* more may come for it */
+		return RES_OK;
+	}
+	enum res r = shard_seal(s, clock_now_us(&w->clock));
+	if (r == RES_AGAIN)
+		return r; /* no space for a seal is none for a shard */
+	retire(w);
+	return RES_OK;
+}
+
+/* A shard that takes frames of this month, or why there is none now. */
+static enum res
+ensure_shard(struct writer *w, int64_t month)
+{
+	if (clock_mono_us() < w->retry_us)
+		return RES_AGAIN;
+	struct err err = { "" };
+	enum res r = leave_if_due(w, month);
+	if (r == RES_OK && w->shard == NULL && w->by_date) {
+		char period[SHARD_MAX_PERIOD + 1];
+		period_format(month, period);
+		r = open_newest(w, period, &err);
+		if (r == RES_OK && w->shard != NULL &&
+		    (!shard_writable(w->shard) || is_full(w)))
+			retire(w);
+	}
+	if (r == RES_OK && w->shard == NULL)
+		r = create_next(w, month);
+	if (r != RES_OK) {
+		w->retry_us = clock_mono_us() + WRITER_RETRY_US;
+		return RES_AGAIN;
+	}
+	return RES_OK;
+}
+
+/* --- one group --- */
+
+static void
+body_path(const struct writer *w, const struct draft *d, bool in_shard,
+    char out[PATH_MAX])
+{
+	char name[40];
+	body_file_name(&d->body, name);
+	enum res r = in_shard ?
+	    io_path(out, "%s/bodies/%s", w->shard->dir, name) :
+	    io_path(out, "%s/tmp/%s", w->env.store_path, name);
+	if (r != RES_OK)
+		out[0] = '\0'; /* the call on it will fail */
+}
+
+static enum res
+move_body(struct writer *w, struct job *j)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	body_path(w, j->draft, false, from);
+	body_path(w, j->draft, true, to);
+	if (w->env.io->rename(w->env.io, from, to) < 0)
+		return io_error(errno);
+	j->moved = true;
+	return RES_OK;
+}
+
+static void
+drop_bodies(struct writer *w, struct job *const *group, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char path[PATH_MAX];
+		if (!group[i]->moved)
+			continue;
+		body_path(w, group[i]->draft, true, path);
+		w->env.io->unlink(w->env.io, path);
+	}
+}
+
+/* Give every draft its place; those that fail are left out. */
+static size_t
+place_all(struct writer *w, size_t count, bool *out_files)
+{
+	size_t n = 0;
+	uint64_t at = w->shard->durable;
+	for (size_t i = 0; i < count; i++) {
+		struct job *j = w->group[i];
+		struct draft *d = j->draft;
+		j->result = shard_place(w->shard, w->placed, n, at, d);
+		if (j->result == RES_OK &&
+		    (d->header.flags & FRAME_BODY_IN_FILE))
+			j->result = move_body(w, j);
+		if (j->result != RES_OK) {
+			dedupe_cut(w->shard->dedupe, at);
+			continue;
+		}
+		*out_files = *out_files || j->moved;
+		j->id = (uint64_t)w->shard->header.number << 32 |
+		    d->header.number;
+		w->placed[n++] = d;
+		at += d->header.total;
+	}
+	return n;
+}
+
+static enum res
+write_placed(struct writer *w, size_t count, bool files)
+{
+	char bodies[PATH_MAX];
+	if (files) {
+		enum res r = io_path(bodies, "%s/bodies", w->shard->dir);
+		if (r == RES_OK && w->env.io->fsync_dir(w->env.io, bodies) < 0)
+			r = io_error(errno);
+		if (r != RES_OK) {
+			dedupe_cut(w->shard->dedupe, w->shard->durable);
+			return r;
+		}
+	}
+	return shard_append(w->shard, w->placed, count);
+}
+
+/* Said once when it begins and once when it is over. */
+static void
+tell_blocked(struct writer *w, enum res r)
+{
+	bool blocked = r != RES_OK;
+	if (blocked && !w->blocked)
+		shard_alarm(&w->env,
+		    "archive family %s: mail cannot be stored: %s", w->family,
+		    res_text(r));
+	else if (!blocked && w->blocked)
+		shard_alarm(&w->env,
+		    "archive family %s: mail is stored again", w->family);
+	w->blocked = blocked;
+}
+
+static void
+write_group(struct writer *w, size_t count)
+{
+	int64_t month =
+	    month_for(w, w->group[0]->draft->header.time_us);
+	bool files = false;
+	enum res r = ensure_shard(w, month);
+	if (r == RES_OK) {
+		size_t n = place_all(w, count, &files);
+		r = n > 0 ? write_placed(w, n, files) : RES_OK;
+		if (r != RES_OK)
+			drop_bodies(w, w->group, count);
+		if (w->shard->poisoned)
+			retire(w);
+	}
+	for (size_t i = 0; i < count && r != RES_OK; i++)
+		w->group[i]->result = r;
+	tell_blocked(w, r);
+}
+
+static void
+count_group(struct writer *w, size_t count)
+{
+	struct writer_counters *c = &w->counters;
+	bool any = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct draft *d = w->group[i]->draft;
+		if (w->group[i]->result != RES_OK)
+			continue;
+		any = true;
+		c->frames++;
+		c->deliveries += d->header.type == FRAME_DELIVERY;
+		c->bytes_raw += d->header.body_plain;
+		c->bytes_stored += d->header.total;
+		if (d->header.flags & FRAME_BODY_IN_FILE)
+			c->bytes_stored += d->body.file_bytes;
+	}
+	c->groups += any;
+}
+
+/* Take what is queued; imports only as far as the month is the same. */
+static size_t
+take_group(struct writer *w)
+{
+	size_t n = 0;
+	uint64_t bytes = 0;
+	while (w->first != NULL && n < WRITER_MAX_GROUP) {
+		struct job *j = w->first;
+		uint64_t more = j->draft->bytes.len;
+		if (n > 0 && bytes + more > WRITER_MAX_BYTES)
+			break;
+		if (n > 0 && w->by_date &&
+		    period_of(j->draft->header.time_us) !=
+			period_of(w->group[0]->draft->header.time_us))
+			break;
+		w->first = j->next;
+		if (w->first == NULL)
+			w->last = &w->first;
+		w->group[n++] = j;
+		bytes += more;
+	}
+	return n;
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct writer *w = arg;
+	pthread_mutex_lock(&w->mutex);
+	for (;;) {
+		while (w->first == NULL && !w->stop)
+			pthread_cond_wait(&w->work, &w->mutex);
+		if (w->first == NULL)
+			break;
+		size_t count = take_group(w);
+		pthread_mutex_unlock(&w->mutex);
+		write_group(w, count);
+		pthread_mutex_lock(&w->mutex);
+		count_group(w, count);
+		for (size_t i = 0; i < count; i++) {
+			w->group[i]->done = true;
+			pthread_cond_signal(&w->group[i]->wake);
+		}
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return NULL;
+}
+
+/* --- life --- */
+
+enum res
+writer_new(
+    const struct writer_options *o, struct err *err, struct writer **out)
+{
+	if (!store_family_valid(o->family)) {
+		err_set(err, "archive family \"%s\": use up to %d of a-z, 0-9 "
+		    "and -", o->family, SHARD_MAX_FAMILY);
+		return RES_INVALID;
+	}
+	struct writer *w = calloc(1, sizeof *w);
+	if (w == NULL)
+		return RES_NOMEM;
+	w->env = *o->env;
+	snprintf(w->family, sizeof w->family, "%s", o->family);
+	w->roll_bytes = o->roll_bytes;
+	w->clock = o->clock;
+	w->by_date = o->by_date;
+	w->last = &w->first;
+	w->wall_us = clock_now_us(&w->clock);
+	w->mono_us = clock_mono_us();
+	pthread_mutex_init(&w->mutex, NULL);
+	pthread_cond_init(&w->work, NULL);
+	enum res r = RES_OK;
+	if (!w->by_date)
+		r = open_newest(w, NULL, err);
+	if (r == RES_OK && pthread_create(&w->thread, NULL, writer_main, w) != 0)
+		r = RES_NOMEM;
+	if (r != RES_OK) {
+		shard_close(&w->shard);
+		pthread_cond_destroy(&w->work);
+		pthread_mutex_destroy(&w->mutex);
+		free(w);
+		return r;
+	}
+	*out = w;
+	return RES_OK;
+}
+
+void
+writer_free(struct writer **writer)
+{
+	struct writer *w = *writer;
+	if (w == NULL)
+		return;
+	pthread_mutex_lock(&w->mutex);
+	w->stop = true;
+	pthread_cond_signal(&w->work);
+	pthread_mutex_unlock(&w->mutex);
+	pthread_join(w->thread, NULL);
+	shard_close(&w->shard);
+	pthread_cond_destroy(&w->work);
+	pthread_mutex_destroy(&w->mutex);
+	free(w);
+	*writer = NULL;
+}
+
+enum res
+writer_submit(struct writer *w, struct draft *d, uint64_t *out_id)
+{
+	struct job j = { .draft = d, .result = RES_IO };
+	pthread_cond_init(&j.wake, NULL);
+	pthread_mutex_lock(&w->mutex);
+	*w->last = &j;
+	w->last = &j.next;
+	pthread_cond_signal(&w->work);
+	while (!j.done)
+		pthread_cond_wait(&j.wake, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	pthread_cond_destroy(&j.wake);
+	if (j.result == RES_OK)
+		*out_id = j.id;
+	return j.result;
+}
+
+void
+writer_counters(struct writer *w, struct writer_counters *out)
+{
+	pthread_mutex_lock(&w->mutex);
+	*out = w->counters;
+	pthread_mutex_unlock(&w->mutex);
+}
