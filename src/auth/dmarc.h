@@ -8,7 +8,6 @@
 
 #include "auth/result.h"
 #include "base/arena.h"
-#include "base/ip.h"
 #include "dns/session.h"
 
 enum dmarc_policy { DMARC_NONE, DMARC_QUARANTINE, DMARC_REJECT };
@@ -20,6 +19,7 @@ struct dmarc_record {
 	enum dmarc_policy p, sp, np;
 	bool has_p, has_sp, has_np; /* given and valid */
 	bool bad_policy;  /* p, sp or np given but invalid (DMARC-D-07) */
+	                     /* absent: sp falls to p, np to sp, p to none */
 	bool strict_dkim, strict_spf;
 	char psd;         /* 'y', 'n' or 'u' */
 	bool testing;     /* t=y */
@@ -28,6 +28,7 @@ struct dmarc_record {
 	struct str *rua, *ruf; /* valid URIs without the size suffix */
 	struct str text;
 };
+#define DMARC_MAX_URIS 64 /* of one tag; the rest is ignored */
 
 /* RES_SYNTAX: not a DMARC record at all (DMARC-R-05, R-06). */
 HN_CHECK enum res dmarc_record_parse(
@@ -56,10 +57,10 @@ struct dmarc_result {
 	const char *reason;      /* static text, may be NULL */
 	struct str from;         /* the author domain judged (the failing one of
 	                            several) */
-	bool has_record;
-	struct dmarc_record record;
+	bool has_record;         /* one was found, used or not (DMARC-D-07) */
+	struct dmarc_record record; /* with the policies that were acted on */
 	struct str record_domain; /* where the record stands */
-	struct str org_domain;    /* of `from` */
+	struct str org_domain;    /* of `from`; empty: need not be known */
 	enum dmarc_policy policy; /* after sp, np, t: what the owner asks for */
 	const char *policy_tag;   /* "p", "sp" or "np": which one it was */
 	bool dkim_aligned, spf_aligned;
@@ -72,13 +73,27 @@ struct dmarc_result {
 HN_CHECK enum res dmarc_evaluate(struct arena *a, struct dns_session *dns,
     const struct dmarc_input *in, struct dmarc_result *out);
 
+/* Ask for the author domain's record early. */
+void dmarc_prefetch(struct arena *a, struct dns_session *dns, struct str domain);
+
+/* May reports about `domain` (where the record stands) go to an address at
+ * `receiver`, of another organizational domain (RFC 9990 §4, RUA-05)?
+ * AUTH_PASS, AUTH_FAIL or AUTH_TEMPERROR; with AUTH_PASS the record that says
+ * so is in *out_record (may be NULL): its rua replaces the address. */
+HN_CHECK enum res dmarc_accepts_reports(struct arena *a,
+    struct dns_session *dns, struct str domain, struct str receiver,
+    enum auth_result *out, struct dmarc_record *out_record);
+
 /* The organizational domain of a name in normal form. RES_AGAIN: DNS failure. */
 HN_CHECK enum res dmarc_org_domain(struct arena *a, struct dns_session *dns,
     enum org_method method, struct str domain, struct str *out);
 
-/* The same verdict by libopendmarc, for the assertion that both agree:
- * true when it says pass. */
+/* What libopendmarc makes of a pass or fail: it gets the record that was acted
+ * on and the identifiers found aligned. dmarc_evaluate asks it about every
+ * pass and fail; should it differ, the result is a temperror ("engines
+ * disagree"). *out_policy is what to enforce: DMARC_NONE for a pass.
+ * RES_INVALID when `ours` is no pass or fail, or the library refuses it. */
 HN_CHECK enum res dmarc_library_verdict(const struct dmarc_result *ours,
-    const struct ip *client, bool *out_pass, enum dmarc_policy *out_policy);
+    bool *out_pass, enum dmarc_policy *out_policy);
 
 #endif
