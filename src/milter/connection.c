@@ -1,0 +1,100 @@
+#include "milter/connection.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+struct connection *
+connection_new(struct milter *m, void *ctx)
+{
+	struct connection *c = calloc(1, sizeof *c);
+	if (c == NULL)
+		return NULL;
+	c->ctx = ctx;
+	c->leading_space = atomic_load(&m->last_leading_space);
+	c->no_reply = atomic_load(&m->last_no_reply);
+	atomic_fetch_add(&m->sessions, 1);
+	return c;
+}
+
+void
+connection_free(struct milter *m, struct connection **cp)
+{
+	struct connection *c = *cp;
+	*cp = NULL;
+	if (c == NULL)
+		return;
+	transaction_end(m, c);
+	session_free(&c->session);
+	if (c->env != NULL)
+		m->options.env_give(m->options.context, c->env);
+	atomic_fetch_sub(&m->sessions, 1);
+	free(c);
+}
+
+bool
+connection_open(struct milter *m, struct connection *c,
+    const struct session_facts *facts)
+{
+	if (atomic_load(&m->draining) || c->session != NULL)
+		return false;
+	if (c->env == NULL)
+		c->env = m->options.env_take(m->options.context);
+	if (c->env == NULL ||
+	    atomic_load(&m->sessions) > c->env->config->max_sessions)
+		return false;
+	c->session = session_new(c->env);
+	if (c->session == NULL)
+		return false;
+	session_set_facts(c->session, facts);
+	return true;
+}
+
+bool
+transaction_begin(struct milter *m, struct connection *c)
+{
+	transaction_end(m, c);
+	pthread_mutex_lock(&m->lock);
+	/* under the lock: after draining is set, the number only falls */
+	bool allowed = !atomic_load(&m->draining);
+	if (allowed)
+		m->transactions++;
+	pthread_mutex_unlock(&m->lock);
+	c->in_transaction = allowed;
+	return allowed;
+}
+
+void
+transaction_end(struct milter *m, struct connection *c)
+{
+	message_free(&c->message);
+	if (!c->in_transaction)
+		return;
+	c->in_transaction = false;
+	pthread_mutex_lock(&m->lock);
+	m->last_end_us = clock_mono_us();
+	if (--m->transactions == 0)
+		pthread_cond_broadcast(&m->idle);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void
+answering_begin(struct milter *m, struct connection *c)
+{
+	c->answering_since_us = clock_mono_us();
+	pthread_mutex_lock(&m->lock);
+	c->next_waiting = m->waiting;
+	m->waiting = c;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void
+answering_end(struct milter *m, struct connection *c)
+{
+	pthread_mutex_lock(&m->lock);
+	struct connection **at = &m->waiting;
+	while (*at != c)
+		at = &(*at)->next_waiting;
+	*at = c->next_waiting;
+	pthread_mutex_unlock(&m->lock);
+}

@@ -1,0 +1,57 @@
+/* What is kept per connection of the MTA, behind libmilter's private
+ * pointer, and the counting that goes with it. */
+#ifndef MILTER_CONNECTION_H
+#define MILTER_CONNECTION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "flow/message.h"
+#include "milter/milter.h"
+
+struct connection {
+	struct connection *next_waiting; /* in milter.waiting */
+	void *ctx;                       /* libmilter's */
+	int64_t answering_since_us;
+	const struct flow_env *env;
+	struct session *session;  /* NULL: refused, or before connect */
+	struct message *message;  /* NULL: none, or it could not begin */
+	bool in_transaction;      /* counted as one */
+	bool leading_space;       /* SMFIP_HDR_LEADSPC was granted */
+	unsigned long no_reply;   /* SMFIP_NR_* that were granted */
+};
+
+/* The one object libmilter forces to be global. Set before its threads. */
+struct milter {
+	struct milter_options options;
+	atomic_uint sessions;
+	atomic_bool draining, running;
+	/* What the last negotiation granted: for connections that follow on a
+	 * QUIT_NC and do not negotiate again. */
+	atomic_bool last_leading_space;
+	atomic_ulong last_no_reply;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t idle;  /* transactions became 0 */
+	unsigned transactions;
+	int64_t last_end_us;  /* of a transaction; 0: none yet */
+	struct connection *waiting; /* those whose answer is being made */
+};
+
+/* NULL without memory. Counts the session. */
+struct connection *connection_new(struct milter *m, void *ctx);
+/* Frees message and session, gives the environment back. NULL is fine. */
+void connection_free(struct milter *m, struct connection **c);
+
+/* False (refuse for now): too many sessions, stopping, or no memory. */
+bool connection_open(struct milter *m, struct connection *c,
+    const struct session_facts *facts);
+/* False when stopping. */
+bool transaction_begin(struct milter *m, struct connection *c);
+/* Frees the message; may be called without one. */
+void transaction_end(struct milter *m, struct connection *c);
+
+/* Between these the MTA is told now and then that we are still at it. */
+void answering_begin(struct milter *m, struct connection *c);
+void answering_end(struct milter *m, struct connection *c);
+
+#endif
