@@ -96,10 +96,10 @@ HN_CHECK enum res authres_parse(struct arena *a, struct str value,
  * behind it, a name above or below inside our organizational domain `org`
  * (may be empty).
  *
- * A field whose id is missing before its first ";" counts (AR-R-03). A field
- * that does not parse or has an unknown version counts (AR-R-02, AR-R-03) when
- * one of the ids is hidden in it. Microsoft's form without any id, which it
- * puts into what its customers send, does not count. */
+ * A field whose id is missing before its first ";" counts, and one of an
+ * unknown version (AR-R-02, AR-R-03); one that does not parse counts when one
+ * of the ids is hidden in it. Microsoft's form without any id, which it puts
+ * into what its customers send, does not count. */
 bool authres_is_ours(struct arena *a, struct str value, const struct str *ids,
     size_t id_count, struct str org);
 

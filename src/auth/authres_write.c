@@ -1,5 +1,6 @@
 #include "auth/authres.h"
 
+#include "auth/authres_scan.h"
 #include "mail/address.h"
 #include "mail/domain.h"
 
@@ -27,34 +28,12 @@ struct authres {
 
 /* --- characters (AR-01) ---------------------------------------------------- */
 static bool
-is_token_byte(char c)
-{
-	return c > ' ' && c < 0x7f && strchr("()<>@,;:\\\"/[]?=", c) == NULL;
-}
-
-static bool
 is_token(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++)
-		if (!is_token_byte(s.ptr[i]))
+		if (!authres_is_token_byte(s.ptr[i]))
 			return false;
 	return s.len != 0;
-}
-
-static bool
-is_dot_atom(struct str s)
-{
-	bool dot = true;
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.ptr[i];
-		if (c == '.' && dot)
-			return false;
-		dot = c == '.';
-		if (!dot && !is_token_byte(c) && c != '/' && c != '?' &&
-		    c != '=')
-			return false;
-	}
-	return !dot;
 }
 
 static void
@@ -207,7 +186,7 @@ authres_address(struct authres *w, const char *ptype, const char *property,
 	} else if (r != RES_OK) {
 		add_value(&b, domain);
 	} else {
-		bool with_local = is_dot_atom(local) &&
+		bool with_local = authres_is_dot_atom(local) &&
 		    local.len + ascii.len < AUTHRES_MAX_VALUE;
 		if (with_local)
 			buf_add_str(&b, local);

@@ -224,6 +224,361 @@ test_write_columns(void **state)
 	}
 }
 
+/* --- reading -------------------------------------------------------------- */
+/* "id/version method/version=result reason comment ptype.property=value …" */
+static struct str
+shown(const struct authres_field *f)
+{
+	struct buf b;
+	buf_init(&b, 100000);
+	buf_addf(&b, "%.*s/%u", STR_ARG(f->id), f->version);
+	if (f->none)
+		buf_add_c(&b, " none");
+	for (size_t i = 0; i < f->count; i++) {
+		const struct authres_item *t = &f->items[i];
+		buf_addf(&b, "; %.*s/%u=%.*s", STR_ARG(t->method), t->version,
+		    STR_ARG(t->result));
+		if (t->reason.ptr != NULL)
+			buf_addf(&b, " [%.*s]", STR_ARG(t->reason));
+		if (t->comment.ptr != NULL)
+			buf_addf(&b, " (%.*s)", STR_ARG(t->comment));
+		for (size_t k = 0; k < t->property_count; k++)
+			buf_addf(&b, " %.*s|%.*s|%.*s",
+			    STR_ARG(t->properties[k].ptype),
+			    STR_ARG(t->properties[k].property),
+			    STR_ARG(t->properties[k].value));
+	}
+	struct str s = arena_dup(arena, buf_str(&b));
+	buf_done(&b);
+	return s;
+}
+
+static const struct read_row {
+	const char *in;
+	const char *strict, *lenient; /* NULL: refused */
+} read_rows[] = {
+	{ " m.org; none", "m.org/1 none", "m.org/1 none" },
+	{ "m.org;NONE (x)", "m.org/1 none", "m.org/1 none" },
+	{ "m.org 1; none", "m.org/1 none", "m.org/1 none" },
+	{ "\"m.org\" 1 (c) ; none", "m.org/1 none", "m.org/1 none" },
+	{ "m.org; spf=pass smtp.mailfrom=a@b.c",
+	    "m.org/1; spf/1=pass smtp|mailfrom|a@b.c",
+	    "m.org/1; spf/1=pass smtp|mailfrom|a@b.c" },
+	{ "m.org;\r\n\tspf=pass\r\n\tsmtp.mailfrom=b.c;\r\n\tdkim=none",
+	    "m.org/1; spf/1=pass smtp|mailfrom|b.c; dkim/1=none",
+	    "m.org/1; spf/1=pass smtp|mailfrom|b.c; dkim/1=none" },
+	{ "foo.example.net (foobar) 1 (baz); dkim (Because I like it) / 1 "
+	  "(One yay) = (wait for it) fail policy (A dot can go here) . (like "
+	  "that) expired (this surprised me) = (as I wasn't expecting it) "
+	  "1362471462",
+	    "foo.example.net/1; dkim/1=fail (A dot can go here) "
+	    "policy|expired|1362471462",
+	    "foo.example.net/1; dkim/1=fail (A dot can go here) "
+	    "policy|expired|1362471462" },
+	{ "m; dkim=fail reason=\"no \\\"key\\\"\" header.d=x",
+	    "m/1; dkim/1=fail [no \"key\"] header|d|x",
+	    "m/1; dkim/1=fail [no \"key\"] header|d|x" },
+	{ "m; dkim=fail header.d=x reason=y", NULL,
+	    "m/1; dkim/1=fail [y] header|d|x" },
+	{ "m; dkim=pass header.b=gfT/i2HB", NULL,
+	    "m/1; dkim/1=pass header|b|gfT/i2HB" },
+	{ "m; dkim=pass header.b=\"gfT/i2HB\"",
+	    "m/1; dkim/1=pass header|b|gfT/i2HB",
+	    "m/1; dkim/1=pass header|b|gfT/i2HB" },
+	{ "m; dkim=pass header.i=@b.c header.d=b.c",
+	    "m/1; dkim/1=pass header|i|@b.c header|d|b.c",
+	    "m/1; dkim/1=pass header|i|@b.c header|d|b.c" },
+	{ "m; spf=pass smtp.mailfrom=x+y=z@b.c",
+	    "m/1; spf/1=pass smtp|mailfrom|x+y=z@b.c",
+	    "m/1; spf/1=pass smtp|mailfrom|x+y=z@b.c" },
+	{ "m; spf=pass smtp.mailfrom=\"x y\"@b.c",
+	    "m/1; spf/1=pass smtp|mailfrom|\"x y\"@b.c",
+	    "m/1; spf/1=pass smtp|mailfrom|\"x y\"@b.c" },
+	{ "m; spf=pass smtp.mailfrom=a@b..c", NULL,
+	    "m/1; spf/1=pass smtp|mailfrom|a@b..c" },
+	{ "m; spf=pass smtp.mailfrom=a..x@b.c", NULL,
+	    "m/1; spf/1=pass smtp|mailfrom|a..x@b.c" },
+	{ "m; spf=Pass", "m/1; spf/1=pass", "m/1; spf/1=pass" },
+	{ "m; dkim=Pass", NULL, "m/1; dkim/1=pass" },
+	{ "m; DKIM=pass", "m/1; dkim/1=pass", "m/1; dkim/1=pass" },
+	{ "m; dkim=hardfail", NULL, "m/1; dkim/1=hardfail" },
+	{ "m; dmarc=bestguesspass", NULL, "m/1; dmarc/1=bestguesspass" },
+	{ "m; dkim=pas", NULL, "m/1; dkim/1=pas" },
+	{ "m; x-new=whatever", "m/1; x-new/1=whatever",
+	    "m/1; x-new/1=whatever" },
+	{ "m; dkim/2=pass", "m/1; dkim/2=pass", "m/1; dkim/2=pass" },
+	{ "m; spf=pass;", NULL, "m/1; spf/1=pass" },
+	{ "m;", NULL, "m/1" },
+	{ "m", NULL, "m/1" },
+	{ "m; spf=pass; none", NULL, NULL },
+	{ "m; none; spf=pass", NULL, NULL },
+	{ "m; none spf=pass", NULL, NULL },
+	{ "", NULL, NULL },
+	{ "; spf=pass", NULL, NULL },
+	{ "spf=pass (sender IP is 1) smtp.mailfrom=b.c; compauth=pass "
+	  "reason=100",
+	    NULL,
+	    "/1; spf/1=pass (sender IP is 1) smtp|mailfrom|b.c; "
+	    "compauth/1=pass [100]" },
+	{ "m; dmarc=pass action=none header.from=b.c", NULL,
+	    "m/1; dmarc/1=pass |action|none header|from|b.c" },
+	{ "m;\ndmarc=fail (p=none)\nheader.from=.net", NULL,
+	    "m/1; dmarc/1=fail (p=none) header|from|.net" },
+	{ "\"m\";\"spf\"=\"fail\" \"smtp.mailfrom\"=\"t@b.c\" \"a\".\"b\"=\"\"",
+	    NULL, "m/1; spf/1=fail smtp|mailfrom|t@b.c a|b|" },
+	{ "m foo; x=y", NULL, "m/1; x/1=y" },
+	{ "m; x = ", NULL, "m/1; x/1=" },
+	{ "m; x= a=", NULL, "m/1; x/1=a=" },
+	{ "m; x==y", NULL, NULL },
+	{ "m = = y", NULL, NULL },
+	{ "m . a = y", NULL, NULL },
+	{ "m foo / a = y", NULL, NULL },
+	{ "m; x / a = y", NULL, NULL },
+	{ "m; x/=y", NULL, NULL },
+	{ "m; x", NULL, NULL },
+	{ "m; x=y z", NULL, NULL },
+	{ "m; x=y a.b", NULL, NULL },
+	{ "m; x=y a.=b", NULL, NULL },
+	{ "m; dkim=pass (a (b)) c) header.d=x", NULL, NULL },
+	{ "m; dkim=pass ((a (b)) header.d=x", NULL, NULL },
+	{ "m; dkim=pass header.d=\"x", NULL, NULL },
+	{ "m; x_y=z", NULL, "m/1; x_y/1=z" },
+	{ "m; -x=z-", NULL, "m/1; -x/1=z-" },
+	{ "\xc3\xa9xample.org; none", NULL, "\xc3\xa9xample.org/1 none" },
+	{ "m; bimi=pass policy.uri=https://x/y.pem", NULL,
+	    "m/1; bimi/1=pass policy|uri|https://x/y.pem" },
+};
+
+static void
+check_read(const char *in, enum authres_mode mode, const char *want)
+{
+	struct authres_field f = { .version = 77 };
+	enum res r = authres_parse(arena, str_c(in), mode, &f);
+	if (r != (want != NULL ? RES_OK : RES_SYNTAX))
+		print_error("%d: %s\n", (int)mode, in);
+	assert_int_equal(r, want != NULL ? RES_OK : RES_SYNTAX);
+	if (want != NULL)
+		assert_str(shown(&f), want);
+	else
+		assert_int_equal(f.version, 77);
+}
+
+static void
+test_read(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof read_rows / sizeof read_rows[0]; i++) {
+		const struct read_row *w = &read_rows[i];
+		check_read(w->in, AUTHRES_STRICT, w->strict);
+		check_read(w->in, AUTHRES_LENIENT, w->lenient);
+	}
+}
+
+static void
+test_read_versions(void **state)
+{
+	(void)state;
+	static const char *const unknown[] = { "m 2; none", "m 0; x=y",
+		"m 99999999999999999999; x=y" };
+	struct authres_field f;
+	for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+		for (enum authres_mode mode = AUTHRES_STRICT;
+		     mode <= AUTHRES_LENIENT; mode++)
+			assert_int_equal(authres_parse(arena, str_c(unknown[i]),
+			    mode, &f), RES_UNSUPPORTED);
+	assert_ok(authres_parse(
+	    arena, STR("m; x/99999999999=y"), AUTHRES_STRICT, &f));
+	assert_int_equal(f.items[0].version, UINT32_MAX);
+}
+
+static void
+test_read_limits(void **state)
+{
+	(void)state;
+	for (int more = -1; more <= 1; more++) {
+		struct authres_field f;
+		struct buf b;
+		buf_init(&b, 100000);
+		buf_add_c(&b, "m");
+		for (int i = 0; i < AUTHRES_MAX_RESULTS + more; i++)
+			buf_add_c(&b, "; x=y");
+		assert_int_equal(
+		    authres_parse(arena, buf_str(&b), AUTHRES_STRICT, &f),
+		    more <= 0 ? RES_OK : RES_LIMIT);
+		buf_reset(&b);
+		buf_add_c(&b, "m; x=y");
+		for (int i = 0; i < AUTHRES_MAX_PROPERTIES + more; i++)
+			buf_addf(&b, " a.b=%d", i);
+		assert_int_equal(
+		    authres_parse(arena, buf_str(&b), AUTHRES_STRICT, &f),
+		    more <= 0 ? RES_OK : RES_LIMIT);
+		if (more <= 0) {
+			size_t n = f.items[0].property_count;
+			assert_int_equal(n, AUTHRES_MAX_PROPERTIES + more);
+			assert_str(f.items[0].properties[0].value, "0");
+			assert_str(f.items[0].properties[10].value, "10");
+		}
+		buf_done(&b);
+	}
+}
+
+/* Whatever we write, our strict reader reads back. */
+static void
+test_round_trip(void **state)
+{
+	(void)state;
+	static const char *const values[] = { "a", "", "a b", "\"", "\\",
+		"a;b=c", "(x", "a@b", "@", "2001:db8::1", "gfT/i2HB==",
+		"\r\n\t", "\xc3\xa9" };
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		struct authres *w = authres_begin(arena, STR("mx.example.org"));
+		struct str value = str_c(values[i]);
+		authres_result(w, "dkim", AUTH_FAIL);
+		authres_comment(w, "test mode");
+		authres_reason(w, values[i]);
+		authres_value(w, "header", "b", value);
+		authres_address(w, "header", "i", value);
+		authres_result(w, "spf", AUTH_SOFTFAIL);
+		authres_address(w, "smtp", "mailfrom", STR("u=v@example.org"));
+
+		/* As it comes back from an MTA. */
+		struct header *h = header_new(arena, 0);
+		struct authres_field f;
+		assert_ok(header_add(
+		    h, STR("Authentication-Results"), authres_finish(w)));
+		assert_ok(authres_parse(arena, header_at(h, 0)->value,
+		    AUTHRES_STRICT, &f));
+		assert_str(f.id, "mx.example.org");
+		assert_int_equal(f.count, 2);
+		assert_str(f.items[0].comment, "test mode");
+		assert_int_equal(f.items[0].property_count, 2);
+		assert_true(str_eq(f.items[0].reason,
+		    f.items[0].properties[0].value));
+		assert_str(f.items[1].result, "softfail");
+		assert_str(f.items[1].properties[0].value, "u=v@example.org");
+	}
+}
+
+/* --- removing --------------------------------------------------------------- */
+static const struct strip_row {
+	const char *value;
+	bool ours;
+} strip_rows[] = {
+	{ " mx.example.org; spf=pass", true },
+	{ "MX.Example.ORG; spf=pass", true },
+	{ "mx.example.org.; spf=pass", true },
+	{ "\"mx.example.org\"; spf=pass", true },
+	{ "\"m\\x.example.org\"; spf=pass", true },
+	{ "\" mx.example.org \"; spf=pass", true },
+	{ "(x) mx.example.org; spf=pass", true },
+	{ "(x (y) \\) z)\r\n\tmx.example.org (w); spf=pass", true },
+	{ "mx.example.org(x); spf=pass", true },
+	{ "\r\n mx.example.org\r\n ;\r\n spf=pass", true },
+	{ "mx.example.org 1; spf=pass", true },
+	{ "mx.example.org 2; spf=pass", true },
+	{ "mx.example.org/foo; spf=pass", true },
+	{ "mx.example.org", true },
+	{ "mx.example.org; none", true },
+	{ "mx.example.org spf=pass", true },
+	{ "mx.example.org;;; garbage", true },
+	/* above and below inside our domain, but not beside */
+	{ "example.org; spf=pass", true },
+	{ "a.mx.example.org; spf=pass", true },
+	{ "mx2.example.org; spf=pass", false },
+	{ "org; spf=pass", false },
+	{ "evilmx.example.org; spf=pass", false },
+	{ "mx.example.org.evil.test; spf=pass", false },
+	/* the second id is a U-label */
+	{ "m\xc3\xbcx.example; spf=pass", true },
+	{ "M\xc3\x9cX.example; spf=pass", true },
+	{ "mu\xcc\x88x.example; spf=pass", true },
+	{ "xn--mx-xka.example; spf=pass", true },
+	{ "\xef\xbd\x8d\xef\xbd\x98.example.org; spf=pass", true },
+	/* the third one is no domain name */
+	{ "Our Gateway; spf=pass", true },
+	{ "\"our  gateway\"; spf=pass", false },
+	{ "\"Our GATEWAY\"; spf=pass", true },
+	/* no id */
+	{ "; spf=pass", true },
+	{ " (x) ; spf=pass", true },
+	{ "\"\"; spf=pass", true },
+	{ "/x; spf=pass", true },
+	{ "spf=pass smtp.mailfrom=mx.example.org; dkim=none", false },
+	{ "", false },
+	/* unknown versions */
+	{ "other.test 2; spf=pass", true },
+	{ "other.test 1; spf=pass", false },
+	/* what does not parse, with an id in it */
+	{ "(x mx.example.org; spf=pass", true },
+	{ "\"mx.example.org; spf=pass", true },
+	{ "x mx.example.org; spf=pass", true },
+	{ "1 mx.example.org; spf=pass", true },
+	{ "x y; spf=pass", false },
+	{ "mx.(x)example.org; spf=pass", true },
+	{ "mx.\r\n example.org; spf=pass", true },
+	{ "=?utf-8?q?mx.example.org?=; spf=pass", true },
+	{ "=?utf-8?q?other.test?=; spf=pass", false },
+	{ "spf=pass x mx.example.org", true },
+	{ "other.test; spf", false },
+	{ "(other.test; spf=pass", false },
+	/* and parsing ones that speak of us */
+	{ "other.test; spf=pass smtp.helo=mx.example.org", false },
+	{ "other.test; spf=pass (mx.example.org: fine)", false },
+	{ "mx.google.com; spf=pass (google.com: a@mx.example.org) x.y=z",
+	    false },
+};
+
+static void
+test_strip(void **state)
+{
+	(void)state;
+	const struct str ids[] = { STR("mx.example.org"),
+		STR("m\xc3\xbcx.example"), STR("Our Gateway") };
+	for (size_t i = 0; i < sizeof strip_rows / sizeof strip_rows[0]; i++) {
+		bool ours = authres_is_ours(arena, str_c(strip_rows[i].value),
+		    ids, 3, STR("example.org"));
+		if (ours != strip_rows[i].ours)
+			print_error("%s\n", strip_rows[i].value);
+		assert_int_equal(ours, strip_rows[i].ours);
+	}
+	static const char nul[] = "mx.example\0.org; spf=pass";
+	assert_true(authres_is_ours(
+	    arena, str_of(nul, sizeof nul - 1), ids, 3, STR("example.org")));
+}
+
+static void
+test_strip_without_org(void **state)
+{
+	(void)state;
+	struct str id = STR("mx.example.org");
+	assert_true(authres_is_ours(
+	    arena, STR("mx.example.org; none"), &id, 1, STR_EMPTY));
+	assert_false(authres_is_ours(
+	    arena, STR("example.org; none"), &id, 1, STR_EMPTY));
+	assert_false(authres_is_ours(
+	    arena, STR("a.mx.example.org; none"), &id, 1, STR_EMPTY));
+	assert_false(authres_is_ours(
+	    arena, STR("mx.example.org; none"), NULL, 0, STR_EMPTY));
+}
+
+/* More than the reader takes: looked through as text, in a bounded way. */
+static void
+test_strip_huge(void **state)
+{
+	(void)state;
+	struct str id = STR("mx.example.org");
+	struct buf b;
+	buf_init(&b, (size_t)1 << 20);
+	buf_add_c(&b, "other.test");
+	for (int i = 0; i < 20000; i++)
+		buf_add_c(&b, "; a=b c.d=e");
+	assert_false(
+	    authres_is_ours(arena, buf_str(&b), &id, 1, STR_EMPTY));
+	buf_add_c(&b, "; x.y=mx.example.org");
+	assert_true(authres_is_ours(arena, buf_str(&b), &id, 1, STR_EMPTY));
+	buf_done(&b);
+}
+
 int
 main(void)
 {
@@ -235,6 +590,13 @@ main(void)
 		cmocka_unit_test(test_write_limits),
 		cmocka_unit_test(test_write_comment_text),
 		cmocka_unit_test(test_write_columns),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_read_versions),
+		cmocka_unit_test(test_read_limits),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_strip),
+		cmocka_unit_test(test_strip_without_org),
+		cmocka_unit_test(test_strip_huge),
 	};
 	return cmocka_run_group_tests_name(
 	    "auth/authres", tests, setup, teardown);
