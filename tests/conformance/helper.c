@@ -57,6 +57,17 @@
  *   {"valid","authserv_id","version","results":[...]} of a field's value
  * psl --domain NAME
  *   {"labels":N} of its organizational domain, 0 when there is none
+ *
+ * Of helper_mime.c:
+ * mime FILE
+ *   {"parts":[{"number","parent","depth","is_message","fields":[[NAME,
+ *   DECODED]...],"body","type","charset","encoding","disposition","name",
+ *   "filename","content_id","format","content"}...],"partial"} in document
+ *   order; content is base64 of the decoded octets, text in UTF-8
+ * charset --charset NAME FILE
+ *   the text in UTF-8, raw
+ * html FILE
+ *   the text that is shown, raw
  */
 #include "helper.h"
 
@@ -765,6 +776,9 @@ static const struct {
 	{ "from-domain", run_from_domain },
 	{ "authres", run_authres },
 	{ "psl", run_psl },
+	{ "mime", run_mime },
+	{ "charset", run_charset },
+	{ "html", run_html },
 };
 
 int

@@ -51,5 +51,9 @@ void run_dmarc_record(struct options *o);
 void run_from_domain(struct options *o);
 void run_authres(struct options *o);
 void run_psl(struct options *o);
+/* helper_mime.c */
+void run_mime(struct options *o);
+void run_charset(struct options *o);
+void run_html(struct options *o);
 
 #endif

@@ -5,6 +5,7 @@ import re
 
 import judge_dkim
 import judge_dmarc
+import judge_mime
 from tools import helper
 
 # Kinds that state nothing to judge.
@@ -128,4 +129,8 @@ KINDS = {
     "dmarc-alignment": judge_dmarc.alignment,
     "dmarc-record-parse": judge_dmarc.record,
     "from-domain": judge_dmarc.from_domain,
+    "mime-parse": judge_mime.mime,
+    "charset": judge_mime.charset,
+    "html-to-text": judge_mime.html_text,
+    "html-tokens": judge_mime.html_tokens,
 }

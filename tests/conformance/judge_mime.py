@@ -1,0 +1,173 @@
+"""MIME structure, character sets, HTML to text, mbox."""
+import base64
+import hashlib
+import os
+import re
+
+from tools import helper, helper_raw
+
+
+def _read(folder, name):
+    with open(os.path.join(folder, name), "rb") as f:
+        return f.read()
+
+
+def differ(what, got, wanted):
+    return [] if got == wanted else [f"{what} is {got!r}, not {wanted!r}"]
+
+
+# ---- MIME ----
+
+def _messages(parts):
+    """{number of a message's first part: its parts in order}."""
+    out, owner = {}, {}
+    for part in parts:
+        parent = part["parent"]
+        first = part["number"] if part["is_message"] else owner[parent]
+        owner[part["number"]] = first
+        out.setdefault(first, []).append(part)
+    return out
+
+
+def _part(mine, theirs, messages, where):
+    out = []
+    # The source calls what it cannot decode text.
+    if not theirs.get("encoding_problem"):
+        out += differ(f"{where} body", mine["body"], theirs["body"])
+    for key in ("type", "disposition", "name", "filename", "content_id",
+                "encoding", "charset", "format"):
+        if key in theirs:
+            fold = str.lower if key in ("encoding", "charset") else str
+            if not _same(fold(mine[key]), fold(theirs[key])):
+                out += differ(f"{where} {key}", mine[key], theirs[key])
+    if "sha256" in theirs and not out:
+        content = base64.b64decode(mine.get("content", ""))
+        if theirs["sha256"] not in map(_hash, _readings(mine, content)):
+            out.append(f"{where} content is {content[:200]!r} ({len(content)}"
+                       f" octets), not {theirs.get('text')!r} "
+                       f"({theirs['size']})")
+    if "message" in theirs and not out:
+        inner = [n for n, p in messages.items()
+                 if p[0]["parent"] == mine["number"]]
+        if len(inner) != 1:
+            return out + [f"{where} holds {len(inner)} messages"]
+        out += _message(messages, inner[0], theirs["message"], where + ".")
+    return out
+
+
+def _hash(octets):
+    return hashlib.sha256(octets).hexdigest()
+
+
+def _readings(part, content):
+    """The content, and how the source may write the same: a line end as one
+    octet, characters of an undeclared charset as U+FFFD."""
+    for text in (content, content.replace(b"\r\n", b"\n")):
+        yield text
+        if part["body"] in ("text", "html") and not part["charset"]:
+            yield re.sub("[^\0-\x7f]", "\ufffd", text.decode()).encode()
+
+
+def _same(mine, theirs):
+    """Equal; U+FFFD stands for what the source could not decode."""
+    pattern = ".{1,2}".join(map(re.escape, theirs.split("\ufffd")))
+    return re.fullmatch(pattern, mine, re.S) is not None
+
+
+def _within(theirs, mine):
+    pattern = ".{1,2}".join(map(re.escape, theirs.split("\ufffd")))
+    return re.search(pattern, mine, re.S) is not None
+
+
+def _headers(part, wanted):
+    fields = {}
+    for name, value in part["fields"]:
+        fields.setdefault(name.lower(), []).append(value)
+    out = []
+
+    def first(name):
+        return " ".join(fields.get(name, [""])[-1].split())
+    if "subject" in wanted:
+        subject = " ".join(wanted["subject"].split())
+        if not _same(first("subject"), subject):
+            out += differ("subject", first("subject"), subject)
+    if "message_id" in wanted:
+        out += differ("message id", first("message-id").strip("<>"),
+                      wanted["message_id"])
+    for key in ("from", "to", "cc", "reply_to"):
+        text = " ".join(fields.get(key.replace("_", "-"), []))
+        for address in wanted.get(key) or []:
+            for word in " ".join(filter(None, address)).split():
+                if not _within(_plain(word), _plain(text)):
+                    out.append(f"{key} {text!r} lacks {word!r}")
+    return out
+
+
+def _plain(text):
+    return re.sub(r"[\s\"\\<>]+", "", text)
+
+
+def _message(messages, first, wanted, where=""):
+    mine = messages[first]
+    out = _headers(mine[0], wanted["headers"])
+    if len(mine) != len(wanted["parts"]):
+        return out + [f"{where or 'message'} has {len(mine)} parts "
+                      f"{[p['type'] for p in mine]}, "
+                      f"not {len(wanted['parts'])}"]
+    for i, (m, t) in enumerate(zip(mine, wanted["parts"])):
+        out += _part(m, t, messages, f"part {where}{i}")
+    return out
+
+
+def mime(folder, case):
+    got = helper("mime", _read(folder, case["message"]))
+    return _message(_messages(got["parts"]), 0, case["expect"])
+
+
+# ---- character sets ----
+
+def charset(folder, case):
+    got = helper_raw("charset", _read(folder, case["encoded"]),
+                     charset=case["charset"])
+    wanted = _read(folder, case["utf8"])
+    if got == wanted:
+        return []
+    at = next((i for i, (a, b) in enumerate(zip(got, wanted)) if a != b),
+              min(len(got), len(wanted)))
+    return [f"octet {at}: {got[at:at + 20]!r}, not {wanted[at:at + 20]!r}"]
+
+
+# ---- HTML ----
+
+def html_text(folder, case):
+    got = helper_raw("html", case["input"].encode())
+    return differ("text", got.decode().split(),
+                  case["expect"]["text"].split())
+
+
+def _shown(tokens):
+    """The text of a token list: all data outside script and style."""
+    out, skipping = [], None
+    for line in tokens.splitlines():
+        kind, _, text = line.partition(": ")
+        name = re.match(r"</?([a-z0-9]*)", text)
+        name = name[1] if kind == "Tag" and name else None
+        if name in ("script", "style"):
+            skipping = None if text.startswith("</") else name
+        elif kind in ("Data", "CData") and not skipping:
+            # The lists write line ends as \\n.
+            out.append(re.sub(r"\\[nrt]", " ", text))
+    return "".join(out)
+
+
+def html_tokens(folder, case):
+    wanted = _shown(_read(folder, case["tokens"]).decode(errors="replace"))
+    got = helper_raw("html", _read(folder, case["html"]))
+    # Tags separate words here, not in the list of tokens.
+    a, b = ("".join(t.lstrip("\ufeff").split())
+            for t in (got.decode(errors="replace"), wanted))
+    if a == b:
+        return []
+    at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y),
+              min(len(a), len(b)))
+    return [f"at {at}: {a[at:at + 60]!r}, not {b[at:at + 60]!r}"]
