@@ -132,15 +132,18 @@ expect_result(struct fixture *f, size_t i, const char *want)
 static inline const char *
 replaced(const char *text, const char *from, const char *to)
 {
-	static char out[2][32768];
+	static struct buf out[2];
 	static int turn;
 	const char *at = strstr(text, from);
 	assert_non_null(at);
-	turn = !turn;
-	int n = snprintf(out[turn], sizeof out[turn], "%.*s%s%s",
-	    (int)(at - text), text, to, at + strlen(from));
-	assert_true(n > 0 && (size_t)n < sizeof out[turn]);
-	return out[turn];
+	struct buf fresh, *b = &out[turn = !turn];
+	buf_init(&fresh, 1 << 20);
+	buf_add(&fresh, text, (size_t)(at - text));
+	buf_add_c(&fresh, to);
+	buf_add_c(&fresh, at + strlen(from));
+	buf_done(b);
+	*b = fresh;
+	return buf_cstr(b);
 }
 
 static inline struct signer *
