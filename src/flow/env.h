@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "archive/store.h"
+#include "auth/key_record.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "dns/dns.h"
@@ -23,6 +24,7 @@ struct published; /* flow/published.h */
 struct flow_env {
 	struct config *config;      /* a reference is taken per session */
 	struct resolver *resolver;  /* never NULL */
+	struct key_cache *keys;     /* parsed key records; NULL: none kept */
 	struct signer *signer;      /* NULL: this program does not sign */
 	struct store *store;        /* NULL: no archive */
 	struct clock clock;

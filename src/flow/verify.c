@@ -40,6 +40,7 @@ dkim_options(const struct message *m)
 		.clock_skew_s = c->clock_skew_s,
 		.required_headers = c->required_signed_headers.items,
 		.required_count = c->required_signed_headers.count,
+		.keys = m->session->env->keys,
 	};
 	switch (c->body_length) {
 	case BODY_LENGTH_SETTING_POLICY:
