@@ -10,25 +10,30 @@
 #include "base/ip.h"
 #include "dns/session.h"
 
-enum spf_identity { SPF_MAILFROM, SPF_HELO };
+enum spf_identity {
+	SPF_MAILFROM,
+	SPF_HELO
+};
 
 struct spf_request {
 	struct ip client;
 	struct str helo;
-	struct str mail_from; /* without <>; empty: null sender, postmaster@HELO */
-	struct str receiver;  /* %{r}: our host name; empty: "unknown" */
-	int64_t now_s;        /* %{t} */
-	unsigned void_limit;  /* 2 by RFC */
+	struct str
+	    mail_from; /* without <>; empty: null sender, postmaster@HELO */
+	struct str receiver; /* %{r}: our host name; empty: "unknown" */
+	int64_t now_s;       /* %{t} */
+	unsigned void_limit; /* 2 by RFC */
 };
 
 struct spf_result {
 	enum auth_result result;
 	enum spf_identity identity;
-	struct str domain;      /* normal form; empty when there was none */
-	const char *reason;     /* static text for none, temperror, permerror */
-	struct str explanation; /* of a fail by exp=, printable ASCII; may be empty */
-	struct str mechanism;   /* the term that decided, when known */
-	bool local_part_used;   /* the record's macros used the local part */
+	struct str domain;  /* normal form; empty when there was none */
+	const char *reason; /* static text for none, temperror, permerror */
+	struct str
+	    explanation; /* of a fail by exp=, printable ASCII; may be empty */
+	struct str mechanism; /* the term that decided, when known */
+	bool local_part_used; /* the record's macros used the local part */
 };
 
 /* Check one identity. RES_NOMEM only. */
