@@ -158,8 +158,8 @@ static const struct option global[] = {
 	    .help = "failing mail of mailing lists",
 	    .words = "soften enforce" },
 	{ "reject_text", "dmarc", OPT_REPLY,
-	    "Email rejected per DMARC policy for {from} (SPF {spf}, "
-	    "DKIM {dkim}), id {id}",
+	    "Email rejected per DMARC policy for {from}; SPF: {spf}; "
+	    "DKIM: {dkim}; id {id}",
 	    AT(reject_text), .help = "told to the sender", .max = 300 },
 	/* arc */
 	{ "arc", "arc", OPT_WORD, "verify", AT(arc),

@@ -7,8 +7,10 @@
  * option by the first `[override]` section that matches and sets it. Each
  * situation then asks for an action:
  *
- *   From    several From fields, an unparsable one, over
- *           DMARC_MAX_FROM_DOMAINS domains: `multi_from`
+ *   From    several From fields, or over DMARC_MAX_FROM_DOMAINS author
+ *           domains: `multi_from`. No author domain at all (unparsable, none)
+ *           is a permerror that nobody's policy covers: quarantined where
+ *           `dmarc` says quarantine or reject, else delivered
  *   SPF     MAIL FROM result in `spf_reject`, unless DMARC passes or the
  *           newest seal of a passing chain is a trusted sealer's
  *   DMARC   fail: what the owner asks for, at most `dmarc`; a trusted sealer
@@ -55,7 +57,7 @@ struct policy_facts {
 	bool judged;           /* inbound and not judged before; else deliver */
 	const struct str *recipients; /* addresses without brackets */
 	size_t recipient_count;       /* 0: judged once, as for nobody */
-	struct match_facts match;     /* `sealer` is filled in by policy */
+	struct match_facts match;
 	bool mailing_list;     /* a List-Id or List-Post field is there */
 	enum from_state from_state;
 	size_t from_domain_count;
@@ -76,16 +78,17 @@ struct policy_decision {
 	/* POLICY_TEMPFAIL and POLICY_REJECT: the reply. */
 	const char *code, *enhanced; /* "550", "5.7.26"; else NULL */
 	struct str text;             /* printable ASCII without '%' */
-	/* What would have been done without exemptions, overrides and shadow
-	 * by the file's own settings; as strong as `action` or stronger
-	 * unless an override asks for more. */
+	/* What the file's own settings ask for, before exemptions, overrides
+	 * and shadow. */
 	enum policy_action asked;
 	enum policy_cause asked_cause;
 	/* Held back by `shadow`; POLICY_DELIVER: nothing was. */
 	enum policy_action shadowed;
-	/* Why less was done, in the words of RFC 9990's PolicyOverrideType:
-	 * "trusted_forwarder", "mailing_list", "local_policy", "other"; NULL
-	 * when nothing was overridden. Text for log and reports beside it. */
+	/* Why a failing message got less than its author's domain asks for
+	 * (or refused mail less than the file says), in the words of RFC
+	 * 9990's PolicyOverrideType: "trusted_forwarder", "mailing_list",
+	 * "local_policy", "policy_test_mode", "other"; NULL when nothing was
+	 * overridden. Text for log and reports beside it. */
 	const char *override_type;
 	struct str override_reason;
 	/* Recipients had different rules: the mildest one was applied. */
