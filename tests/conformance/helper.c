@@ -49,6 +49,8 @@
  * dmarc-record FILE
  *   {"valid", "p","sp","np","bad_policy","testing","strict_dkim",
  *   "strict_spf","rua","ruf","text"} of the text of one record
+ * dmarc-reports --domain D --receiver HOST
+ *   {"result":"pass"|"fail"|"temperror"}: may reports about D go there?
  *
  * Of helper_mail.c:
  * from-domain FILE
@@ -773,6 +775,7 @@ static const struct {
 	{ "spf", run_spf },
 	{ "dmarc", run_dmarc },
 	{ "dmarc-record", run_dmarc_record },
+	{ "dmarc-reports", run_dmarc_reports },
 	{ "from-domain", run_from_domain },
 	{ "authres", run_authres },
 	{ "psl", run_psl },

@@ -47,6 +47,7 @@ void json_finish(struct buf *b);
 void run_spf(struct options *o);
 void run_dmarc(struct options *o);
 void run_dmarc_record(struct options *o);
+void run_dmarc_reports(struct options *o);
 /* helper_mail.c */
 void run_from_domain(struct options *o);
 void run_authres(struct options *o);

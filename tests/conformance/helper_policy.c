@@ -138,11 +138,34 @@ run_dmarc(struct options *o)
 	for (size_t i = 0; i < in.dkim_count; i++)
 		ids[i] = identifier(o, dkim[i]);
 	in.dkim = ids;
-	need(dmarc_evaluate(o->arena, session_open(o), &in, &d),
-	    "dmarc_evaluate");
+	struct dns_session *dns = session_open(o);
+	need(dmarc_evaluate(o->arena, dns, &in, &d), "dmarc_evaluate");
+	/* only looked for where the verdict needs it */
+	if (d.org_domain.len == 0 && d.from.len != 0 &&
+	    dmarc_org_domain(o->arena, dns, in.method, d.from,
+		&d.org_domain) != RES_OK)
+		d.org_domain = STR_EMPTY;
 	buf_init(&b, MAX_OUTPUT);
 	json_init(&j, &b);
 	put_dmarc(&j, &d);
+	json_finish(&b);
+}
+
+void
+run_dmarc_reports(struct options *o)
+{
+	enum auth_result result;
+	struct buf b;
+	struct json j;
+	need(dmarc_accepts_reports(o->arena, session_open(o),
+		 normal(o, str_c(option_needed(o, "domain"))),
+		 normal(o, str_c(option_needed(o, "receiver"))), &result, NULL),
+	    "dmarc_accepts_reports");
+	buf_init(&b, MAX_OUTPUT);
+	json_init(&j, &b);
+	json_open(&j, '{');
+	json_key_c(&j, "result", auth_result_word(result));
+	json_close(&j, '}');
 	json_finish(&b);
 }
 

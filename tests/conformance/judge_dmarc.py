@@ -119,6 +119,19 @@ def lookup(folder, case):
     return out
 
 
+def external_report(folder, case):
+    i, expect = case["input"], case["expect"]
+    got = helper("dmarc-reports", zone=zone(case["dns"]), domain=i["domain"],
+                 receiver=i["report_domain"])["result"]
+    out = []
+    if (got == "pass") != expect["accepts"]:
+        out.append(f"accepts is {got}, not {expect['accepts']}")
+    status = "temperror" if got == "temperror" else "none"
+    if status != expect["status"]:
+        out.append(f"status is {status}, not {expect['status']}")
+    return out
+
+
 def alignment(folder, case):
     i = case["input"]
     flag = "s" if i["mode"] == "strict" else "r"

@@ -128,6 +128,7 @@ KINDS = {
     "dmarc-record-lookup": judge_dmarc.lookup,
     "dmarc-alignment": judge_dmarc.alignment,
     "dmarc-record-parse": judge_dmarc.record,
+    "dmarc-external-report": judge_dmarc.external_report,
     "from-domain": judge_dmarc.from_domain,
     "mime-parse": judge_mime.mime,
     "charset": judge_mime.charset,
