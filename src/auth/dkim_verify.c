@@ -189,11 +189,23 @@ judge(struct dkim_verify *v, struct sig *s, struct str *out_diagnosis)
 	return RES_OK;
 }
 
+static struct str
+explain_age(const struct dkim_verify *v, const struct sig *s)
+{
+	if (s->expires_at >= 0 && s->expires_at < v->options.now_s)
+		return arena_printf(v->core.arena,
+		    "expired %lld s before it arrived",
+		    (long long)(v->options.now_s - s->expires_at));
+	return STR_EMPTY;
+}
+
 static struct dkim_result
-report(const struct sig *s, struct str diagnosis)
+report(const struct dkim_verify *v, const struct sig *s, struct str diagnosis)
 {
 	if (diagnosis.len == 0 && s->hint != NULL)
 		diagnosis = str_c(s->hint);
+	if (diagnosis.len == 0 && s->result == AUTH_POLICY)
+		diagnosis = explain_age(v, s);
 	return (struct dkim_result){
 		.result = s->result,
 		.reason = s->reason,
@@ -226,7 +238,7 @@ dkim_verify_finish(struct dkim_verify *v,
 		enum res r = judge(v, &v->sigs[i], &diagnosis);
 		if (r != RES_OK)
 			return r;
-		results[i] = report(&v->sigs[i], diagnosis);
+		results[i] = report(v, &v->sigs[i], diagnosis);
 	}
 	*out_results = results;
 	*out_count = v->count;

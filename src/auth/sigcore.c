@@ -10,7 +10,8 @@ sigcore_init(struct sigcore *c, struct arena *a, const struct header *h,
 		.dns = dns,
 		.hashes = hashes,
 		.keys = keys,
-		.min_rsa_bits = min_rsa_bits };
+		.min_rsa_bits = min_rsa_bits,
+		.tries = SIG_MAX_TRIES };
 	if (c->min_rsa_bits < 1024) /* RFC 8301 §3.2: no option goes below */
 		c->min_rsa_bits = 1024;
 	/* Each field is taken once by a signature, and its canonical form is
@@ -114,8 +115,8 @@ check_record(
 	return v;
 }
 
-static bool
-body_fits(const struct sigcore *c, const struct sig *s)
+bool
+sig_body_fits(const struct sigcore *c, const struct sig *s)
 {
 	if (s->kind == SIG_SEAL)
 		return true;
@@ -131,7 +132,7 @@ check_signature(const struct sigcore *c, const struct sig *s,
     struct pubkey *key, const uint8_t digest[DIGEST_LEN])
 {
 	bool fits;
-	if (!body_fits(c, s))
+	if (!sig_body_fits(c, s))
 		return (struct verdict){ AUTH_FAIL, "body hash did not verify",
 			NULL };
 	switch (pubkey_verify(key, digest, s->signature, &fits)) {

@@ -24,6 +24,8 @@
 #define SIG_MAX_NAMES       200  /* in h=: no honest sender comes near it */
 #define SIG_MAX_KEY_RECORDS 4    /* KEY-02 */
 #define SIG_MAX_SIGNATURE   1024 /* bytes: RSA of PUBKEY_MAX_RSA_BITS */
+#define SIG_MAX_TRIES       192  /* header variants hashed per message to find
+                                    out why one broke (auth/diagnose.h) */
 #define SIG_TIME_NEVER      INT64_MAX
 
 enum sig_kind { SIG_DKIM, SIG_AMS, SIG_SEAL };
@@ -67,6 +69,7 @@ struct sigcore {
 	unsigned min_rsa_bits;
 	struct buf scratch; /* canonical header octets, reused */
 	struct sink *out;   /* appends to scratch */
+	unsigned tries;     /* header variants a diagnosis may still hash */
 };
 
 HN_CHECK enum res sigcore_init(struct sigcore *c, struct arena *a,
@@ -106,6 +109,10 @@ HN_CHECK enum res sig_fields(const struct sigcore *c, const struct sig *s,
 /* Digest of the canonical header fields and the signature field. */
 HN_CHECK enum res sig_header_digest(
     struct sigcore *c, const struct sig *s, uint8_t out[DIGEST_LEN]);
+
+/* The body has bh= as its hash, and l= octets (always, for a seal). After the
+ * body hash sink was finished. */
+bool sig_body_fits(const struct sigcore *c, const struct sig *s);
 
 /* Look the key up, test body hash (unless a seal) and signature over `digest`.
  * Decides: AUTH_PASS or what is wrong. RES_NOMEM only. */
