@@ -383,6 +383,62 @@ keydir_open(
 	return RES_OK;
 }
 
+static enum res
+check_folder_of(struct walk *w, struct str path)
+{
+	struct stat st;
+	size_t slash = str_rchr(path, '/');
+	struct str folder = slash == SIZE_MAX ? STR(".") :
+	    slash == 0			      ? STR("/") :
+						str_sub(path, 0, slash);
+	char *name = arena_cstr(w->a, folder);
+	if (name == NULL)
+		return RES_NOMEM;
+	if (stat(name, &st) != 0)
+		return cannot_open(w, name);
+	w->owner = st.st_uid;
+	return check_access(w, name, &st, 022);
+}
+
+enum res
+keyfile_open(struct arena *a, struct str path, struct str domain,
+    struct str selector, struct err *err, struct keyfile *out)
+{
+	struct walk w = { .a = a, .err = err };
+	struct stat st;
+	size_t slash = str_rchr(path, '/');
+	struct str base =
+	    slash == SIZE_MAX ? path : str_skip(path, slash + 1);
+	if (selector.len == 0)
+		selector = str_ends(base, suffix) ?
+		    str_sub(base, 0, base.len - suffix.len) : base;
+	struct keyfile f = { .state = KEY_STATE_ACTIVE, .fd = -1,
+		.domain = arena_dup(a, domain),
+		.selector = arena_dup(a, selector),
+		.path = arena_dup(a, path) };
+	if (f.domain.ptr == NULL || f.selector.ptr == NULL ||
+	    f.path.ptr == NULL)
+		return RES_NOMEM;
+	if (path.len > KEYDIR_MAX_PATH)
+		return RES_LIMIT;
+	if (!keydir_name_valid(selector))
+		return bad_name(&w, f.path.ptr, "selector");
+	enum res r = check_folder_of(&w, path);
+	if (r == RES_OK)
+		r = open_kept(&w, AT_FDCWD, f.path.ptr, f.path.ptr, 0, &st,
+		    &f.fd);
+	if (r != RES_OK)
+		return r;
+	if (!S_ISREG(st.st_mode)) {
+		err_set(err, "%s: not a regular file", f.path.ptr);
+		return RES_DENIED;
+	}
+	r = check_access(&w, f.path.ptr, &st, 027);
+	if (r == RES_OK)
+		*out = f;
+	return r;
+}
+
 enum res
 keyfile_load(const struct keyfile *f, struct err *err, struct privkey **out)
 {

@@ -45,6 +45,13 @@ struct keydir {
 HN_CHECK enum res keydir_open(
     struct arena *a, const char *path, struct err *err, struct keydir *out);
 
+/* A single key file anywhere (`key=PATH` of a sign table), with the same
+ * rules for it and its folder. Its selector is `selector`, or the file's name
+ * without .pem when that is empty. Opened, closed with the arena. */
+HN_CHECK enum res keyfile_open(struct arena *a, struct str path,
+    struct str domain, struct str selector, struct err *err,
+    struct keyfile *out);
+
 /* Read the key of an opened file, from its start whatever its offset is (a
  * descriptor that was passed to another process shares it). */
 HN_CHECK enum res keyfile_load(

@@ -57,7 +57,7 @@ struct remote {
 	pthread_cond_t changed; /* channel, ready, stop */
 	struct channel *channel;
 	bool ready, stop;
-	struct manifest *manifest;
+	struct manifest *manifest; /* NULL before the first list */
 	uint32_t generation, wire_generation, last_request;
 	struct request *pending;
 	size_t pending_count;
@@ -396,7 +396,8 @@ remote_manifest(struct signer *signer)
 {
 	struct remote *r = (struct remote *)signer;
 	pthread_mutex_lock(&r->lock);
-	struct manifest *m = manifest_ref(r->manifest);
+	struct manifest *m =
+	    r->manifest != NULL ? manifest_ref(r->manifest) : NULL;
 	pthread_mutex_unlock(&r->lock);
 	return m;
 }
@@ -420,17 +421,6 @@ remote_free(struct signer *signer)
 	free(r);
 }
 
-static enum res
-empty_manifest(struct manifest **out)
-{
-	struct arena *a = arena_new(MAX_ARENA);
-	if (a == NULL)
-		return RES_NOMEM;
-	enum res r = manifest_new(&a, NULL, 0, out);
-	arena_free(&a);
-	return r;
-}
-
 enum res
 remote_new(int64_t timeout_us, struct signer **out)
 {
@@ -438,11 +428,6 @@ remote_new(int64_t timeout_us, struct signer **out)
 	sigset_t all, old;
 	if (r == NULL)
 		return RES_NOMEM;
-	enum res res = empty_manifest(&r->manifest);
-	if (res != RES_OK) {
-		free(r);
-		return res;
-	}
 	r->signer = (struct signer){ remote_manifest, remote_sign,
 		remote_free };
 	r->timeout_us = timeout_us > 0 ? timeout_us : REMOTE_TIMEOUT_US;
@@ -456,7 +441,6 @@ remote_new(int64_t timeout_us, struct signer **out)
 	int failed = pthread_create(&r->reader, NULL, reader, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed != 0) {
-		manifest_unref(&r->manifest);
 		pthread_cond_destroy(&r->changed);
 		pthread_condattr_destroy(&r->monotonic);
 		pthread_mutex_destroy(&r->lock);

@@ -28,7 +28,7 @@
 
 /* --- asking side --- */
 
-/* A signer without a connection: its key list is empty and it answers
+/* A signer without a connection: its key list is NULL and it answers
  * RES_AGAIN. A request waits `timeout_us` at most (0: the default). Starts a
  * thread. */
 HN_CHECK enum res remote_new(int64_t timeout_us, struct signer **out);

@@ -36,7 +36,8 @@ size_t manifest_count(const struct manifest *m);
 const struct signing_key *manifest_at(const struct manifest *m, size_t i);
 
 struct signer {
-	/* The key set of now; a new reference. */
+	/* The key set of now; a new reference. NULL: not known yet (a remote
+	 * signer that was never heard of): nothing can be signed. */
 	struct manifest *(*manifest)(struct signer *s);
 	/* Append the signature over the digest. RES_AGAIN: the signer is not
 	 * there now (tempfail); RES_NOTFOUND: no such key any more. May be

@@ -1,0 +1,176 @@
+#include "daemon/loaded.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_ARENA ((size_t)1 << 30) /* the names of 100,000 domains */
+
+static enum res
+read_file(const char *path, struct buf *out, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	enum res r = fd >= 0 ? RES_OK : RES_IO;
+	while (r == RES_OK) {
+		char *room = buf_reserve(out, 65536);
+		ssize_t n = room != NULL ? read(fd, room, 65536) : -1;
+		if (room == NULL)
+			r = out->error;
+		else if (n < 0 && errno != EINTR)
+			r = RES_IO;
+		else if (n == 0)
+			break;
+		else if (n > 0)
+			out->len += (size_t)n;
+	}
+	if (r != RES_OK)
+		err_set(err, "%s: cannot read the configuration: %s", path,
+		    r == RES_IO ? strerror(errno) : res_text(r));
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* Sealed: the milter process gets it and cannot change what a later start of
+ * it reads. */
+static int
+memory_file(struct str text)
+{
+	int fd = memfd_create("hanaper.conf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	while (fd >= 0 && text.len > 0) {
+		ssize_t n = write(fd, text.ptr, text.len);
+		if (n < 0) {
+			close(fd);
+			return -1;
+		}
+		text = str_skip(text, (size_t)n);
+	}
+	if (fd >= 0)
+		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW |
+			F_SEAL_WRITE | F_SEAL_SEAL);
+	return fd;
+}
+
+enum res
+loaded_text(struct arena *a, int text_fd, struct str *out)
+{
+	struct stat st;
+	if (fstat(text_fd, &st) != 0 || st.st_size < 0 ||
+	    (uint64_t)st.st_size > CONFIG_MAX_FILE)
+		return RES_IO;
+	size_t size = (size_t)st.st_size;
+	char *text = arena_alloc(a, size);
+	if (text == NULL)
+		return RES_NOMEM;
+	for (size_t at = 0; at < size;) {
+		ssize_t n = pread(text_fd, text + at, size - at, (off_t)at);
+		if (n <= 0)
+			return RES_IO;
+		at += (size_t)n;
+	}
+	*out = str_of(text, size);
+	return RES_OK;
+}
+
+static bool
+is_listed(const struct keydir *d, const struct keyfile *f)
+{
+	for (size_t i = 0; i < d->count; i++)
+		if (str_eq(d->files[i].domain, f->domain) &&
+		    str_eq(d->files[i].selector, f->selector))
+			return true;
+	return false;
+}
+
+/* Keys that the sign table names by path join those of the folder. */
+static enum res
+add_table_keys(struct loaded *l, struct err *err)
+{
+	const struct config *c = l->config;
+	struct keyfile *all = arena_array(l->arena,
+	    l->keys.count + c->sign_rule_count + 1, sizeof *all);
+	if (all == NULL)
+		return RES_NOMEM;
+	if (l->keys.count > 0)
+		memcpy(all, l->keys.files, l->keys.count * sizeof *all);
+	l->keys.files = all;
+	for (size_t i = 0; i < c->sign_rule_count; i++) {
+		const struct sign_rule *rule = &c->sign_rules[i];
+		struct keyfile f;
+		if (rule->key_path.len == 0)
+			continue;
+		enum res r = keyfile_open(l->arena, rule->key_path,
+		    rule->domain, rule->selector, err, &f);
+		if (r != RES_OK)
+			return r;
+		if (!is_listed(&l->keys, &f))
+			all[l->keys.count++] = f;
+	}
+	return RES_OK;
+}
+
+static enum res
+read_keys(struct loaded *l, struct err *err)
+{
+	const struct config *c = l->config;
+	l->signs = c->mode != MODE_VERIFY;
+	if (!l->signs)
+		return RES_OK;
+	char *path = arena_cstr(l->arena, c->key_dir);
+	if (path == NULL)
+		return RES_NOMEM;
+	enum res r = keydir_open(l->arena, path, err, &l->keys);
+	return r == RES_OK ? add_table_keys(l, err) : r;
+}
+
+enum res
+loaded_read(const char *path, struct err *err, struct loaded **out)
+{
+	struct buf text;
+	buf_init(&text, CONFIG_MAX_FILE);
+	struct loaded *l = calloc(1, sizeof *l);
+	enum res r = RES_NOMEM;
+	if (l == NULL)
+		goto out;
+	l->text_fd = -1;
+	l->arena = arena_new(MAX_ARENA);
+	if (l->arena == NULL)
+		goto out;
+	r = read_file(path, &text, err);
+	if (r == RES_OK)
+		r = config_from_text(buf_str(&text), path, err, &l->config);
+	if (r == RES_OK)
+		r = read_keys(l, err);
+	if (r == RES_OK) {
+		l->text_fd = memory_file(buf_str(&text));
+		if (l->text_fd < 0)
+			r = RES_NOMEM;
+	}
+	if (r == RES_OK) {
+		*out = l;
+		l = NULL;
+	}
+out:
+	if (r != RES_OK)
+		err_set(err, "%s: %s", path, res_text(r));
+	loaded_free(&l);
+	buf_done(&text);
+	return r;
+}
+
+void
+loaded_free(struct loaded **lp)
+{
+	struct loaded *l = *lp;
+	*lp = NULL;
+	if (l == NULL)
+		return;
+	if (l->text_fd >= 0)
+		close(l->text_fd);
+	config_unref(&l->config);
+	arena_free(&l->arena);
+	free(l);
+}

@@ -1,0 +1,222 @@
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/ipc.h"
+#include "daemon/loaded.h"
+#include "daemon/roles.h"
+#include "daemon/snapshot.h"
+#include "keys/remote.h"
+#include "milter/milter.h"
+
+#define DRAIN_US       25000000 /* less than the supervisor's patience */
+#define SIGNER_WAIT_US 5000000  /* at start; without it mail is tempfailed */
+
+struct role {
+	pthread_mutex_t lock; /* guards `now`, held for a pointer copy */
+	struct snapshot *now; /* NULL before the first commit */
+	struct snapshot *prepared;
+	struct signer *signer;
+	bool has_signer_socket, serving;
+	int listen_fd;
+};
+
+static int wake_fd = -1; /* written by the signal handler */
+
+static void
+on_signal(int number)
+{
+	(void)number;
+	uint64_t one = 1;
+	(void)!write(wake_fd, &one, sizeof one);
+}
+
+static void
+report(enum res r, const struct err *err)
+{
+	const char *text = err->text[0] != '\0' ? err->text : res_text(r);
+	enum res sent = r == RES_OK ?
+	    ipc_send(IPC_CHILD_FD, IPC_DONE, STR_EMPTY, -1) :
+	    ipc_send(IPC_CHILD_FD, IPC_ERROR, str_c(text), -1);
+	if (sent != RES_OK)
+		_exit(1); /* no supervisor */
+}
+
+/* --- for the milter floor --- */
+
+static const struct flow_env *
+env_take(void *context)
+{
+	struct role *role = context;
+	pthread_mutex_lock(&role->lock);
+	struct snapshot *s = snapshot_ref(role->now);
+	pthread_mutex_unlock(&role->lock);
+	return snapshot_env(s);
+}
+
+static void
+env_give(void *context, const struct flow_env *env)
+{
+	struct snapshot *s = snapshot_of(env);
+	(void)context;
+	snapshot_unref(&s);
+}
+
+/* --- what the supervisor asks for --- */
+
+static enum res
+prepare(struct role *role, const struct ipc_packet *p, struct err *err)
+{
+	struct str text, path;
+	struct arena *a = arena_new(CONFIG_MAX_FILE * 2);
+	enum res r = RES_NOMEM;
+	snapshot_unref(&role->prepared);
+	if (a == NULL)
+		return r;
+	path = arena_dup(a, p->payload);
+	if (path.ptr != NULL)
+		r = loaded_text(a, p->fd, &text);
+	if (r == RES_OK)
+		r = snapshot_new(text, path.ptr, role->signer, role->now, err,
+		    &role->prepared);
+	arena_free(&a);
+	return r;
+}
+
+/* The first commit opens for business. */
+static enum res
+start_serving(struct role *role, struct err *err)
+{
+	struct milter_options o = { .listen_fd = role->listen_fd,
+		.env_take = env_take, .env_give = env_give, .context = role };
+	if (role->listen_fd < 0) {
+		err_set(err, "there is no socket to listen on");
+		return RES_INVALID;
+	}
+	if (role->has_signer_socket &&
+	    remote_wait_ready(role->signer,
+		clock_mono_us() + SIGNER_WAIT_US) != RES_OK)
+		log_warning("the signer does not answer yet: outbound mail "
+			    "gets a 4xx");
+	enum res r = milter_start(&o, err);
+	role->serving = r == RES_OK;
+	return r;
+}
+
+static enum res
+commit(struct role *role, struct err *err)
+{
+	if (role->prepared == NULL) {
+		err_set(err, "nothing was prepared");
+		return RES_INVALID;
+	}
+	pthread_mutex_lock(&role->lock);
+	struct snapshot *old = role->now;
+	role->now = role->prepared;
+	role->prepared = NULL;
+	pthread_mutex_unlock(&role->lock);
+	snapshot_unref(&old);
+	return role->serving ? RES_OK : start_serving(role, err);
+}
+
+_Noreturn static void
+drain(struct role *role)
+{
+	int64_t began_us = clock_mono_us();
+	if (!role->serving)
+		_exit(0);
+	milter_drain();
+	if (milter_wait_idle(began_us + DRAIN_US) == RES_OK)
+		snapshot_close_store(role->now);
+	else
+		log_warning("messages under way were not waited for any longer");
+	_exit(0);
+}
+
+static void
+handle(struct role *role, struct ipc_packet *p)
+{
+	struct err err = { "" };
+	switch (p->type) {
+	case IPC_LISTEN:
+		role->listen_fd = p->fd;
+		return; /* kept */
+	case IPC_SIGNER:
+		if (p->fd >= 0 &&
+		    remote_attach(role->signer, p->fd) == RES_OK)
+			role->has_signer_socket = true;
+		return; /* taken over */
+	case IPC_CONFIG:
+		report(prepare(role, p, &err), &err);
+		break;
+	case IPC_COMMIT:
+		report(commit(role, &err), &err);
+		break;
+	case IPC_CANCEL:
+		snapshot_unref(&role->prepared);
+		break;
+	case IPC_DRAIN:
+		drain(role);
+	default:
+		err_set(&err, "the milter process was asked for '%c'",
+		    p->type);
+		report(RES_INVALID, &err);
+		break;
+	}
+	if (p->fd >= 0)
+		close(p->fd);
+}
+
+/* HUP, TERM and INT go to this thread, the only one that does not block them:
+ * libmilter's own signal thread would stop it at a HUP. */
+static void
+own_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal,
+		.sa_flags = SA_RESTART | SA_NODEFER };
+	sigset_t ours;
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* the supervisor's business */
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGINT);
+	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+}
+
+void
+milter_role(void)
+{
+	static struct ipc_packet p;
+	static struct role role = { .lock = PTHREAD_MUTEX_INITIALIZER,
+		.listen_fd = -1 };
+	own_signals();
+	if (remote_new(0, &role.signer) != RES_OK)
+		_exit(71);
+	for (;;) {
+		struct pollfd fds[] = { { IPC_CHILD_FD, POLLIN, 0 },
+			{ wake_fd, POLLIN, 0 } };
+		struct milter_counts counts;
+		(void)poll(fds, 2, 1000);
+		if (fds[1].revents != 0)
+			drain(&role);
+		if (fds[0].revents != 0) {
+			/* without a supervisor nobody would start us again */
+			if (ipc_receive(IPC_CHILD_FD, &p) != RES_OK)
+				drain(&role);
+			handle(&role, &p);
+		}
+		milter_counts(&counts);
+		if (role.serving && !counts.running) {
+			log_error("libmilter has stopped");
+			_exit(1);
+		}
+	}
+}
