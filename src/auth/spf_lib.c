@@ -14,8 +14,8 @@
  *   all, include, redirect   as they are; redirect last, none beside all
  *   a, mx                    with the prefix of the client's family
  *   a/0, mx/0, ptr           exists: of the placeholder; we say if it matches
- *   ip4, ip6                 as they are; "all" for /0; left out when they
- *                            are of the other family
+ *   ip4, ip6                 as they are if the client is in them ("all" for
+ *                            /0), else left out
  *   exp=, unknown modifiers  left out
  *
  * libspf2 passes any client on a loopback address. Such clients, and with them
@@ -37,7 +37,7 @@
 
 #include "base/buf.h"
 
-#define MAX_REWRITTEN   16384 /* 128 terms of at most 70 bytes */
+#define MAX_REWRITTEN   1024 /* at most 13 terms of 70 bytes */
 #define MAX_PLACEHOLDER 64
 
 struct run {
@@ -111,12 +111,11 @@ add_placeholder(struct buf *b, const struct spf_node *n, size_t term)
 	buf_addf(b, "t%zu.n%zu.q", term, n->index);
 }
 
+/* A network that has the client in it. */
 static void
 add_network(struct buf *b, const struct spf_check *c, const struct spf_term *t)
 {
 	bool v4 = t->kind == SPF_IP4;
-	if (!client_is(c, v4 ? IP_V4 : IP_V6))
-		return;
 	buf_addf(b, " %c", t->qualifier);
 	if (t->net.prefix == 0) {
 		buf_add_c(b, "all");
@@ -146,7 +145,14 @@ add_addresses(struct buf *b, const struct spf_check *c,
 		buf_addf(b, "%s%u", v4 ? "/" : "//", prefix);
 }
 
-static void
+/* What a term is to libspf2. */
+enum role {
+	NOTHING,
+	ASKS,
+	DECIDES
+};
+
+static enum role
 add_term(struct buf *b, const struct spf_check *c, const struct spf_node *n,
     size_t term)
 {
@@ -154,38 +160,51 @@ add_term(struct buf *b, const struct spf_check *c, const struct spf_node *n,
 	switch (t->kind) {
 	case SPF_ALL:
 		buf_addf(b, " %call", t->qualifier);
-		break;
+		return DECIDES;
 	case SPF_INCLUDE:
 		buf_addf(b, " %cinclude:", t->qualifier);
 		add_placeholder(b, n, term);
-		break;
+		return ASKS;
 	case SPF_A:
 	case SPF_MX:
 		add_addresses(b, c, n, term);
-		break;
+		return ASKS;
 	case SPF_PTR:
 	case SPF_EXISTS:
 		buf_addf(b, " %cexists:", t->qualifier);
 		add_placeholder(b, n, term);
-		break;
+		return ASKS;
 	case SPF_IP4:
 	case SPF_IP6:
+		if (!ip_net_contains(&t->net, &c->env.client))
+			return NOTHING;
 		add_network(b, c, t);
-		break;
+		return DECIDES;
 	case SPF_REDIRECT:
 	case SPF_EXP:
 	case SPF_UNKNOWN_MODIFIER:
 		break;
 	}
+	return NOTHING;
 }
 
+/* libspf2 evaluates the first 64 terms of a record and says nothing about
+ * others. So it gets only what can matter: no network without the client,
+ * nothing behind what decides for sure, and of those that ask the DNS one more
+ * than may be asked. */
 static void
 rewrite(struct buf *b, const struct spf_check *c, const struct spf_node *n)
 {
+	size_t asking = 0;
 	buf_reset(b);
 	buf_add_c(b, "v=spf1");
-	for (size_t i = 0; i < n->record.count; i++)
-		add_term(b, c, n, i);
+	for (size_t i = 0;
+	     i < n->record.count && asking <= SPF_MAX_LOOKUP_TERMS; i++) {
+		enum role role = add_term(b, c, n, i);
+		if (role == DECIDES)
+			return;
+		asking += role == ASKS;
+	}
 	if (n->record.redirect != NULL) {
 		buf_add_c(b, " redirect=");
 		add_placeholder(
