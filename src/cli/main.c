@@ -5,6 +5,9 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
+	{ "check", cmd_check, "is the set-up right?" },
+	{ "sign", cmd_sign, "put DKIM signatures on message files" },
+	{ "verify", cmd_verify, "judge message files by all methods" },
 	{ NULL, NULL, NULL },
 };
 

@@ -5,13 +5,24 @@
 
 #define MAX_HOPS 32
 
+/* Where the word "by" stands alone, or SIZE_MAX. */
+static size_t
+find_by(struct str s)
+{
+	for (size_t i = 1; i + 3 < s.len; i++)
+		if (ascii_is_wsp(s.ptr[i - 1]) && ascii_is_wsp(s.ptr[i + 2]) &&
+		    str_case_starts(str_skip(s, i), STR("by")))
+			return i;
+	return SIZE_MAX;
+}
+
 /* "from NAME (… [ADDRESS]) by …": the address in the last brackets before
- * " by ". */
+ * "by". */
 static enum res
 address_of_received(struct arena *a, const struct field *f, struct ip *out)
 {
 	struct str value = header_unfold(a, f->value);
-	size_t by = str_case_find(value, STR(" by "));
+	size_t by = find_by(value);
 	if (!str_case_starts(value, STR("from ")) || by == SIZE_MAX)
 		return RES_SYNTAX;
 	value.len = by;
