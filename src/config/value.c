@@ -84,6 +84,7 @@ value_is_domain(struct str d)
 	return true;
 }
 
+/* `*` would be an atom of mail, but who writes `*@dom` means `dom`. */
 bool
 value_is_address(struct str s)
 {
@@ -92,7 +93,7 @@ value_is_address(struct str s)
 		return false;
 	for (size_t i = 0; i < at; i++)
 		if (s.ptr[i] <= ' ' || s.ptr[i] == 0x7f ||
-		    str_chr(STR("<>()[]\\\";:@"), s.ptr[i]) != SIZE_MAX)
+		    str_chr(STR("<>()[]\\\";:@*"), s.ptr[i]) != SIZE_MAX)
 			return false;
 	return value_is_domain(str_skip(s, at + 1));
 }
@@ -157,8 +158,9 @@ item_fits(const struct option *o, struct str s, const char **out_what)
 		*out_what = "a domain (A-labels) or .domain";
 		return is_domain_pattern(s);
 	case OPT_PATTERNS:
-		*out_what = "a domain, .domain or user@domain";
-		return is_domain_pattern(s) || value_is_address(s);
+		*out_what = "a domain, .domain, user@domain or *";
+		return str_eq(s, STR("*")) || is_domain_pattern(s) ||
+		    value_is_address(s);
 	case OPT_SERVERS:
 		*out_what = "an IP address or ADDRESS@PORT";
 		return is_server(s);

@@ -33,6 +33,8 @@ match_address(struct str pattern, struct str address)
 	size_t at = str_rchr(address, '@');
 	if (at == SIZE_MAX)
 		return false;
+	if (str_eq(pattern, STR("*")))
+		return true;
 	if (str_chr(pattern, '@') != SIZE_MAX)
 		return str_case_eq(pattern, address);
 	return match_domain(pattern, str_skip(address, at + 1));

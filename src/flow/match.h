@@ -27,7 +27,7 @@ bool match_any_recipient(const struct match_lists *m,
 
 /* One pattern: `dom`, `.dom` (any name below), any case. */
 bool match_domain(struct str pattern, struct str domain);
-/* The same, or `user@dom`. */
+/* The same, `user@dom`, or `*` for any address. */
 bool match_address(struct str pattern, struct str address);
 
 #endif

@@ -40,6 +40,8 @@ static const struct {
 	{ ".a.example", "joe@b.a.example", true },
 	{ "a.example", "a.example", false },
 	{ "a.example", "", false },
+	{ "*", "joe@a.example", true },
+	{ "*", "joe", false },
 	{ "a.example", "\"x@y\"@a.example", true },
 };
 
