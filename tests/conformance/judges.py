@@ -6,10 +6,12 @@ import re
 import judge_dkim
 import judge_dmarc
 import judge_mime
+import judge_milter
 from tools import helper
+from tools import zone as zone_file
 
 # Kinds that state nothing to judge.
-NOT_JUDGED = {"message-only"}
+NOT_JUDGED = {"message-only", "authres-message"}
 # Kinds whose expectation is not in `expect`.
 _ELSEWHERE = {"charset": "utf8", "html-tokens": "tokens", "mbox": "summary"}
 
@@ -18,6 +20,8 @@ def states_nothing(case):
     elsewhere = _ELSEWHERE.get(case["kind"])
     if elsewhere:
         return elsewhere not in case
+    if judge_milter.e2e_states_nothing(case):
+        return True
     expect = case.get("expect")
     return not expect or expect.get("allowed") == []
 
@@ -35,8 +39,7 @@ def spf_once(case, zone, identity, sender):
 
 
 def spf(folder, case):
-    from tools import zone as zone_of
-    zone, sender = zone_of(case["dns"]), case["input"]["mail_from"]
+    zone, sender = zone_file(case["dns"]), case["input"]["mail_from"]
     if case["id"].startswith("spf-mail-auth/"):
         # HELO first; MAIL FROM only when that passes.
         got = spf_once(case, zone, "helo", "")
@@ -111,6 +114,7 @@ def psl(folder, case):
 
 def done():
     """Stop what judges have started."""
+    judge_milter.done()
 
 
 KINDS = {
@@ -134,4 +138,5 @@ KINDS = {
     "charset": judge_mime.charset,
     "html-to-text": judge_mime.html_text,
     "html-tokens": judge_mime.html_tokens,
+    **judge_milter.KINDS,
 }

@@ -1,0 +1,273 @@
+"""Whole milter sessions: milter-e2e, milter-sign, milter-verify. Each works on
+a hanaperd of its own over a unix socket, with a configuration made from what
+the source configures."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import tools
+from judge_dkim import tags
+from tools import Broken, helper, zone
+
+sys.path.insert(0, os.path.join(tools.HERE, ".."))
+from milterclient import Client  # noqa: E402
+
+START_SECONDS = 20
+# The other methods in the sources' fields are their own extras.
+METHODS = ("spf", "dkim", "dmarc", "iprev", "arc")
+_daemons = {}
+_lock = threading.Lock()
+
+
+class Daemon:
+    def __init__(self, settings, keys=(), table=None):
+        self.top = tempfile.mkdtemp(dir=tools.place())
+        self.where = f"unix:{self.top}/run/milter.sock"
+        for name in ("run", "state", "keys"):
+            os.mkdir(os.path.join(self.top, name), 0o700)
+        for domain, selector, pem in keys:
+            self._key(domain, selector, pem)
+        values = {"listen": f"{self.where} group=",
+                  "state_dir": f"{self.top}/state",
+                  "key_dir": f"{self.top}/keys", "log": "stderr",
+                  "require_published_key": "no"}
+        if table:
+            with open(f"{self.top}/table", "w") as out:
+                out.write(table.replace("KEYS", f"{self.top}/keys"))
+            values["sign_table"] = f"{self.top}/table"
+        values.update(settings)
+        with open(f"{self.top}/conf", "w") as out:
+            out.writelines(f"{k} = {v}\n" for k, v in values.items())
+        self.log = open(f"{self.top}/log", "wb")
+        self.process = subprocess.Popen(
+            [tools.program("hanaperd", "HANAPERD"), "-f", "-c",
+             f"{self.top}/conf"], stdin=subprocess.DEVNULL, stdout=self.log,
+            stderr=self.log)
+        self._wait()
+
+    def _key(self, domain, selector, pem):
+        folder = os.path.join(self.top, "keys", domain)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        fd = os.open(os.path.join(folder, selector + ".pem"),
+                     os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(fd, "w") as out:
+            out.write(pem)
+
+    def _wait(self):
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                Client(self.where).__exit__()
+                return
+            except OSError:
+                if self.process.poll() is not None or \
+                        time.monotonic() > deadline:
+                    self.stop()
+                    with open(f"{self.top}/log", errors="replace") as text:
+                        raise Broken("hanaperd: " + text.read()[-400:])
+                time.sleep(0.05)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+
+
+def shared(key, make):
+    """One daemon for all cases of one configuration."""
+    with _lock:
+        if key not in _daemons:
+            _daemons[key] = make()
+        return _daemons[key]
+
+
+def done():
+    for daemon in _daemons.values():
+        daemon.stop()
+    _daemons.clear()
+
+
+def session(daemon, i, raw):
+    with Client(daemon.where) as mta:
+        answer = mta.connect(i.get("hostname", "localhost"), i["ip"])
+        answer = answer or mta.helo(i.get("helo", i.get("hostname", "x")))
+        return answer or mta.send(i["mail_from"],
+                                  [i.get("rcpt_to", "rcpt@example.net")], raw)
+
+
+def _crlf_header(raw):
+    """In these messages folds may be bare LF, as a milter sees them."""
+    head, gap, body = raw.partition(b"\r\n\r\n")
+    return re.sub(rb"\r?\n", b"\r\n", head) + gap + body
+
+
+def results(value):
+    """{method: [result...]} of our field; of SPF the MAIL FROM identity, or
+    HELO's when there is no other."""
+    out = {}
+    for part in value.split(";")[1:]:
+        found = re.match(r"\s*([a-z-]+)\s*=\s*([a-z]+)", part)
+        if found:
+            out.setdefault(found[1], []).append((found[2], part))
+    spf = out.get("spf", [])
+    mail = [s for s in spf if "smtp.mailfrom" in s[1]]
+    if spf:
+        out["spf"] = mail[:1] or spf[:1]
+    return {method: [word for word, _ in found]
+            for method, found in out.items()}
+
+
+# ---- Authentication Milter ----
+
+def e2e_states_nothing(case):
+    return case["kind"] == "milter-e2e" and not case["expect"]["results"] \
+        and "reject" not in case["description"].lower()
+
+
+def _e2e_daemon(folder, case):
+    path = os.path.join(folder, case["dns_file"])
+    rejects = case["config"].startswith("dmarc_reject")
+
+    def make():
+        with open(path, encoding="utf-8") as text:
+            records = json.load(text)
+        return Daemon({"zone_file": zone(records), "mode": "verify",
+                       "multi_from": "evaluate",
+                       "dmarc": "reject" if rejects else "note"})
+    return shared((path, rejects), make)
+
+
+def e2e(folder, case):
+    answer = session(_e2e_daemon(folder, case), case["input"],
+                     tools.message(folder, case))
+    wanted = case["expect"]["results"]
+    if not wanted:
+        return [] if answer.reply[:1] == "5" or answer.reply == "reject" \
+            else [f"reply is {answer.reply}, not a refusal"]
+    if not answer.accepted():
+        return [f"reply is {answer.reply}"]
+    fields = answer.inserted("Authentication-Results")
+    if len(fields) != 1:
+        return [f"{len(fields)} fields"]
+    got = results(fields[0])
+    return [f"{method} is {got.get(method)}, not {wanted[method]}"
+            for method in METHODS
+            if method in wanted and got.get(method) != wanted[method]]
+
+
+# ---- OpenDKIM ----
+
+def _settings(case):
+    """The source's configuration, translated."""
+    conf = {}
+    for line in case["opendkim_conf"]:
+        name, _, value = line.partition("\t")
+        conf[name.lower()] = value.strip()
+    out = {"mode": "verify" if conf.get("mode") == "v" else "sign",
+           "zone_file": zone(case["dns"]), "arc": "off", "spf": "no",
+           "dmarc": "off", "signature_lifetime": "0",
+           "sign_headers": "From Date Subject",
+           "canonicalization": conf.get("canonicalization", "simple/simple")}
+    if "signaturettl" in conf:
+        out["signature_lifetime"] = conf["signaturettl"] + "s"
+    return out
+
+
+def sign(folder, case):
+    wanted = [re.sub(r"\s", "", w) for w in case["expect"]["must_contain"]]
+    pem = case["private_key_pem"]
+    pairs, domain = [], None
+    for word in wanted:
+        if word.startswith("d="):
+            domain = word[2:]
+        elif word.startswith("s="):
+            pairs.append((domain, word[2:]))
+    keys = [(d, s, pem) for d, s in pairs]
+    table = "".join(f"* d={d} s={s} key=KEYS/{d}/{s}.pem\n" for d, s in pairs)
+    raw = _crlf_header(tools.message(folder, case))
+    daemon = Daemon(_settings(case), keys, table if len(pairs) > 1 else None)
+    try:
+        answer = session(daemon, case["input"], raw)
+    finally:
+        daemon.stop()
+    if not answer.accepted():
+        return [f"reply is {answer.reply}"]
+    fields = answer.inserted("DKIM-Signature")
+    if len(fields) != len(pairs):
+        return [f"{len(fields)} signatures, not {len(pairs)}"]
+    out = _lacking(fields, wanted)
+    head = b"".join(b"DKIM-Signature: " + f.replace("\n", "\r\n").encode()
+                    + b"\r\n" for f in fields)
+    zone_file = zone([{"name": f"{s}._domainkey.{d}", "type": "TXT",
+                       "value": "v=DKIM1; p=" + _public(pem)}
+                      for d, s in pairs])
+    for got in helper("dkim-verify", head + raw, zone=zone_file,
+                      line_ends="crlf")["signatures"]:
+        if got["result"] != "pass":
+            out.append(f"our signature is {got['result']} ({got['reason']})")
+    return out
+
+
+def _public(pem):
+    done = subprocess.run(["openssl", "pkey", "-pubout", "-outform", "DER"],
+                          input=pem.encode(), capture_output=True)
+    if done.returncode:
+        raise Broken("openssl: " + done.stderr.decode())
+    import base64
+    return base64.b64encode(done.stdout).decode()
+
+
+def _lacking(fields, wanted):
+    """Tags must be equal; of h= the names, which we write in lower case and
+    once more to oversign."""
+    seen = [tags(f) for f in fields]
+    out = []
+    for word in wanted:
+        name, _, value = word.partition("=")
+        for mine in seen:
+            got = mine.get(name)
+            if name == "h":
+                first = (got or "").lower().split(":")
+                if list(dict.fromkeys(first)) == value.lower().split(":"):
+                    break
+            elif got is not None and value in ("", got):
+                break
+        else:
+            out.append(f"no {word} in {fields}")
+    return out
+
+
+def verify(folder, case):
+    raw = _crlf_header(tools.message(folder, case))
+    daemon = Daemon(_settings(case))
+    try:
+        answer = session(daemon, case["input"], raw)
+    finally:
+        daemon.stop()
+    expect, out = case["expect"], []
+    refused = expect["final_reply"] == "SMFIR_REPLYCODE"
+    if answer.accepted() == refused:
+        out.append(f"reply is {answer.reply}, not {expect['final_reply']}")
+    fields = answer.inserted("Authentication-Results")
+    if expect["header_added"] == "Authentication-Results" and not fields:
+        out.append("no field was added")
+    if expect["header_added"] == "no Authentication-Results" and fields:
+        out.append(f"added {fields}")
+    for word in expect["must_contain"]:
+        # The id is the MTA's, which a script did not give.
+        if fields and word != "unknown-host;" and word not in fields[0]:
+            out.append(f"no {word} in {fields[0]}")
+    return out
+
+
+KINDS = {"milter-e2e": e2e, "milter-sign": sign, "milter-verify": verify}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""What is wrong at start is said in one clear line, with the exit status of
+sysexits, by hanaperd, `hanaperd -t` and `hanaper check` alike."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..")]
+import rig  # noqa: E402
+import tap  # noqa: E402
+
+EX_CONFIG = 78
+place = tempfile.TemporaryDirectory(prefix="hanaper-start.")
+top = place.name
+
+
+def path(name):
+    return os.path.join(top, name)
+
+
+def config(**changes):
+    """A good configuration, changed: None leaves an option out."""
+    values = {
+        "listen": f"unix:{path('run/milter.sock')} group=",
+        "state_dir": path("state"), "key_dir": path("keys"),
+        "zone_file": path("zone"), "archive": "on",
+        "archive_dir": path("archive"), "log": "stderr",
+    }
+    values.update(changes)
+    lines = [f"{k} = {v}" for k, v in values.items() if v is not None]
+    with open(path("conf"), "w") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def prepare():
+    for name in ("state", "keys", "archive", "run"):
+        os.mkdir(path(name), 0o700)
+    with open(path("zone"), "w") as out:
+        out.write('example.org TXT "v=spf1 -all"\n')
+
+
+def start(*options):
+    return subprocess.run(
+        [os.environ["HANAPERD"], "-f", *options, "-c", path("conf")],
+        capture_output=True, text=True, timeout=60)
+
+
+def check_command():
+    return subprocess.run(
+        [os.environ["HANAPER"], "check", "-c", path("conf")],
+        capture_output=True, text=True, timeout=60)
+
+
+def wrong(status, *words):
+    """All three refuse; one line has all the words."""
+    for done in (start("-t"), start(), check_command()):
+        text = done.stderr + done.stdout
+        what = " ".join(map(str, done.args))
+        if status is None:
+            tap.check(done.returncode != 0, True, f"{what} fails")
+        else:
+            tap.check(done.returncode, status, f"{what}: {text} status")
+        lines = [line for line in text.splitlines()
+                 if all(word in line for word in words)]
+        tap.check(len(lines) >= 1, True, f"{what}: line with {words} in "
+                  f"{text!r}")
+
+
+def unknown_option():
+    config(archive_dri=path("archive"))
+    wrong(EX_CONFIG, "conf:8", "archive_dri", "archive_dir")
+
+
+def bad_value():
+    config(dns_timeout="soon")
+    wrong(EX_CONFIG, "dns_timeout", "soon")
+
+
+def duplicate():
+    config()
+    with open(path("conf"), "a") as out:
+        out.write("archive = off\n")
+    wrong(EX_CONFIG, "conf:8", "archive")
+
+
+def missing_file():
+    config()
+    os.rename(path("conf"), path("gone"))
+    wrong(EX_CONFIG, path("conf"))
+
+
+def missing_key_folder():
+    config(key_dir=path("nokeys"))
+    wrong(None, path("nokeys"))
+
+
+def open_key():
+    folder = path("keys/example.org")
+    os.mkdir(folder, 0o700)
+    subprocess.run([os.environ["HANAPER"], "key", "generate", "-c",
+                    path("conf"), "example.net", "--selector", "s1",
+                    "--type", "ed25519"], capture_output=True, check=True)
+    key = path("keys/example.net/s1.pem")
+    os.chmod(key, 0o644)
+    os.rmdir(folder)
+    wrong(None, "s1.pem")
+    os.chmod(key, 0o600)
+
+
+def socket_folder():
+    with open(path("file"), "w"):
+        pass
+    config(listen=f"unix:{path('file/milter.sock')} group=")
+    wrong(None, path("file"))
+
+
+def archive_folder():
+    config(archive_dir=path("file/archive"))
+    wrong(None, path("file/archive"))
+
+
+def bad_zone():
+    with open(path("badzone"), "w") as out:
+        out.write("example.org NONSENSE x\n")
+    config(zone_file=path("badzone"))
+    wrong(None, "badzone:1")
+
+
+def good():
+    config()
+    tap.check(start("-t").returncode, 0, "hanaperd -t")
+    daemon = subprocess.Popen(
+        [os.environ["HANAPERD"], "-f", "-c", path("conf")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with socket.socket(socket.AF_UNIX) as s:
+                try:
+                    s.connect(path("run/milter.sock"))
+                    break
+                except OSError:
+                    time.sleep(0.05)
+        else:
+            raise AssertionError("no socket")
+        daemon.send_signal(signal.SIGTERM)
+        tap.check(daemon.wait(30), 0, "exit status")
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+def usage():
+    done = subprocess.run([os.environ["HANAPERD"], "--what"],
+                          capture_output=True, text=True)
+    tap.check(done.returncode, 64, "exit status")
+
+
+reason = rig.programs()
+if reason is None:
+    prepare()
+    config()
+tap.run([
+    ("unknown option: file, line, the nearest name, 78", unknown_option),
+    ("bad value", bad_value),
+    ("duplicate", duplicate),
+    ("no configuration file", missing_file),
+    ("no key folder", missing_key_folder),
+    ("a key others can read", open_key),
+    ("a socket that cannot be made", socket_folder),
+    ("an archive that cannot be written", archive_folder),
+    ("a bad zone file", bad_zone),
+    ("and a good one starts and stops", good),
+    ("usage", usage),
+], reason, place.cleanup)
