@@ -13,6 +13,20 @@ class Skip(Exception):
     pass
 
 
+class Cases(list):
+    """Collects functions for run(), named by their names:
+
+        cases = Cases()
+        @cases.add
+        def keys_are_listed(): ...
+        run(cases)
+    """
+
+    def add(self, function):
+        self.append((function.__name__.replace("_", " "), function))
+        return function
+
+
 def check(got, wanted, what="value"):
     if got != wanted:
         raise AssertionError(f"{what} is {got!r}, not {wanted!r}")

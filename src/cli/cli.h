@@ -41,5 +41,6 @@ struct config *cli_config(const char *path, int *out_status);
 int cmd_verify(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_key(int argc, char **argv);
 
 #endif

@@ -6,6 +6,7 @@
 
 static const struct command commands[] = {
 	{ "check", cmd_check, "is the set-up right?" },
+	{ "key", cmd_key, "make keys, say what to publish, list them" },
 	{ "sign", cmd_sign, "put DKIM signatures on message files" },
 	{ "verify", cmd_verify, "judge message files by all methods" },
 	{ NULL, NULL, NULL },

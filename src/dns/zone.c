@@ -222,10 +222,29 @@ read_data(struct reader *rd, struct entry *e)
 	return e->record.data.ptr != NULL ? RES_OK : RES_NOMEM;
 }
 
+/* A TTL and the class may stand before the type, as in a master file. */
+static void
+skip_ttl_and_class(struct reader *rd)
+{
+	for (;;) {
+		size_t n = 0;
+		while (n < rd->text.len && !ascii_is_wsp(rd->text.ptr[n]))
+			n++;
+		struct str word = str_sub(rd->text, 0, n);
+		uint64_t ttl;
+		if (!str_case_eq(word, STR("IN")) &&
+		    str_to_u64(word, INT32_MAX, &ttl) != RES_OK)
+			return;
+		rd->text = str_skip(rd->text, n);
+		skip_blank(rd);
+	}
+}
+
 static enum res
 read_type(struct reader *rd, enum dns_type *out)
 {
 	size_t n = 0;
+	skip_ttl_and_class(rd);
 	while (n < rd->text.len && !ascii_is_wsp(rd->text.ptr[n]))
 		n++;
 	struct str word = str_sub(rd->text, 0, n);

@@ -4,7 +4,8 @@
  * "strings" are joined, \DDD and \x escapes), or `name TYPE !SERVFAIL`,
  * `!NXDOMAIN`, `!NODATA`, `!TIMEOUT`. TYPE `*` stands for every type that is
  * not listed for the name. `#` and `;` begin a comment at the start of a line
- * or after blanks outside quotes. CNAMEs are followed (at most 8). TTL is
+ * or after blanks outside quotes. A TTL and "IN" may stand before TYPE and
+ * mean nothing, so that lines of a master file fit. CNAMEs are followed (at most 8). TTL is
  * 300. A name listed with other types only is NODATA, a name not listed is
  * NXDOMAIN. */
 #ifndef DNS_ZONE_H

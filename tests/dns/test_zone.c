@@ -46,6 +46,8 @@ static const char zone_text[] =
     "slow.example TXT fast\n"
     "none.example A !nodata\n"
     "nx.example * !NXDOMAIN\n"
+    "master.example. 3600 IN TXT \"as in a \" \"master file\"\n"
+    "master.example. in A 192.0.2.4\n"
     "old.example SPF \"v=spf1 -all\"\n"
     "macro%percent\\032\\032space.example A 192.0.2.7\n"
     "delegated.example NS NS1.example.\n"
@@ -114,6 +116,8 @@ answers(void **state)
 		{ "slow.example", DNS_TXT, DNS_OK, 1, "fast" },
 		{ "none.example", DNS_A, DNS_NODATA, 0, NULL },
 		{ "nx.example", DNS_A, DNS_NXDOMAIN, 0, NULL },
+		{ "master.example", DNS_TXT, DNS_OK, 1, "as in a master file" },
+		{ "master.example", DNS_A, DNS_OK, 1, "" },
 		{ "old.example", DNS_TXT, DNS_NODATA, 0, NULL },
 		{ "macro%percent  space.example", DNS_A, DNS_OK, 1, "" },
 		{ "delegated.example", DNS_NS, DNS_OK, 1, "ns1.example" },

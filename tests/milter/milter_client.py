@@ -207,35 +207,6 @@ class Milter:
         return self.end_of_message()
 
 
-class Tap:
-    """Test cases by name, printed as TAP; exit status at the end."""
-
-    def __init__(self):
-        self.cases = []
-
-    def case(self, function):
-        self.cases.append(function)
-        return function
-
-    def run(self, *args):
-        failed = 0
-        print(f"1..{len(self.cases)}", flush=True)
-        for number, function in enumerate(self.cases, 1):
-            name = function.__name__.replace("_", " ")
-            try:
-                skip = function(*args)
-                print(f"ok {number} - {name}" +
-                      (f" # SKIP {skip}" if skip else ""), flush=True)
-            except Exception as e:  # every failure is reported and counted
-                failed += 1
-                import traceback
-                for line in traceback.format_exc().splitlines():
-                    print("#", line)
-                print("#", type(e).__name__, e)
-                print(f"not ok {number} - {name}", flush=True)
-        return 1 if failed else 0
-
-
 def wait_until(condition, seconds=20):
     """Poll; AssertionError when it does not become true."""
     end = time.monotonic() + seconds

@@ -11,14 +11,15 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.environ.get("SRCDIR", "."),
-                                "tests", "milter"))
+TESTS = os.path.join(os.environ.get("SRCDIR", "."), "tests")
+sys.path[:0] = [TESTS, os.path.join(TESTS, "milter")]
 sys.dont_write_bytecode = True
 import milter_client as mc  # noqa: E402
+import tap  # noqa: E402
 from milter_client import Milter, Closed, wait_until  # noqa: E402
 
 STUBD = os.path.join(os.environ.get("BUILDDIR", "."), "tests/milter/stubd")
-tap = mc.Tap()
+cases = tap.Cases()
 SHAPES = {"all": {}, "none": {"steps": 0}}
 
 
@@ -90,8 +91,8 @@ class Stub:
             self.stop()
 
 
-@tap.case
-def negotiates_what_it_uses(_):
+@cases.add
+def negotiates_what_it_uses():
     with Stub() as s:
         m = Milter(s.address)
         version, actions, steps = m.negotiate()
@@ -110,8 +111,8 @@ def negotiates_what_it_uses(_):
         m.quit()
 
 
-@tap.case
-def negotiates_within_what_is_offered(_):
+@cases.add
+def negotiates_within_what_is_offered():
     with Stub() as s:
         for actions, steps in ((0x1ff, 0), (0x11, mc.NR_HDR),
                                (0xff, mc.STEPS_ALL & ~mc.HDR_LEADSPC)):
@@ -124,7 +125,7 @@ def negotiates_within_what_is_offered(_):
 
 
 def whole_message(shape):
-    def case(_):
+    def case():
         with Stub() as s:
             m = Milter(s.address)
             m.negotiate(**SHAPES[shape])
@@ -169,11 +170,11 @@ def whole_message(shape):
             m.quit()
             wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
     case.__name__ = f"whole message, {shape} offered"
-    tap.case(case)
+    cases.add(case)
 
 
 def decisions(shape):
-    def case(_):
+    def case():
         with Stub() as s:
             m = Milter(s.address)
             m.open(**SHAPES[shape])
@@ -197,7 +198,7 @@ def decisions(shape):
             m.quit()
             wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
     case.__name__ = f"decisions, {shape} offered"
-    tap.case(case)
+    cases.add(case)
 
 
 for _shape in SHAPES:
@@ -205,8 +206,8 @@ for _shape in SHAPES:
     decisions(_shape)
 
 
-@tap.case
-def changes_the_mta_does_not_take_are_tempfailed(_):
+@cases.add
+def changes_the_mta_does_not_take_are_tempfailed():
     with Stub() as s:
         m = Milter(s.address)
         m.open(actions=0)
@@ -218,8 +219,8 @@ def changes_the_mta_does_not_take_are_tempfailed(_):
         m.quit()
 
 
-@tap.case
-def client_addresses(_):
+@cases.add
+def client_addresses():
     rows = [
         (dict(name="unknown", ip="2001:db8::1", client_ptr="unknown"),
          "ip=2001:db8::1 name= ptr="),
@@ -242,8 +243,8 @@ def client_addresses(_):
             s.expect("session_free")
 
 
-@tap.case
-def sessions_beyond_the_limit_get_a_temporary_refusal(_):
+@cases.add
+def sessions_beyond_the_limit_get_a_temporary_refusal():
     with Stub(sessions=3) as s:
         kept = [Milter(s.address) for _ in range(3)]
         for m in kept:
@@ -269,8 +270,8 @@ def stages(m):
             lambda: m.body(b"x\r\n"), m.end_of_message]
 
 
-@tap.case
-def disconnect_abort_and_quit_in_each_stage(_):
+@cases.add
+def disconnect_abort_and_quit_in_each_stage():
     with Stub() as s:
         for way in ("close", "quit", "abort", "reset"):
             for count in range(11):
@@ -293,8 +294,8 @@ def disconnect_abort_and_quit_in_each_stage(_):
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 
-@tap.case
-def mail_again_without_an_abort(_):
+@cases.add
+def mail_again_without_an_abort():
     with Stub() as s:
         m = Milter(s.address)
         m.open()
@@ -309,8 +310,8 @@ def mail_again_without_an_abort(_):
         m.quit()
 
 
-@tap.case
-def quit_for_a_new_connection(_):
+@cases.add
+def quit_for_a_new_connection():
     with Stub() as s:
         m = Milter(s.address)
         m.open(ip="192.0.2.1")
@@ -327,8 +328,8 @@ def quit_for_a_new_connection(_):
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 
-@tap.case
-def garbage_does_no_harm(_):
+@cases.add
+def garbage_does_no_harm():
     with Stub() as s:
         for data in (b"\xff" * 64, b"\0\0\0\0", b"\0\0\0\1Q", b"\0\0\0\5XYZ",
                      b"\x7f\xff\xff\xffB", b"\0\0\0\1O", b"\0\0\0\5O\0\0\0\6",
@@ -357,8 +358,8 @@ def garbage_does_no_harm(_):
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 
-@tap.case
-def long_work_is_reported(_):
+@cases.add
+def long_work_is_reported():
     with Stub(progress_ms=100) as s:
         m = Milter(s.address)
         m.open()
@@ -369,8 +370,8 @@ def long_work_is_reported(_):
         m.quit()
 
 
-@tap.case
-def a_session_keeps_its_environment(_):
+@cases.add
+def a_session_keeps_its_environment():
     with Stub() as s:
         old = Milter(s.address)
         old.open()
@@ -386,8 +387,8 @@ def a_session_keeps_its_environment(_):
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 
-@tap.case
-def draining_waits_for_messages_under_way(_):
+@cases.add
+def draining_waits_for_messages_under_way():
     with Stub() as s:
         busy, idle = Milter(s.address), Milter(s.address)
         busy.open()
@@ -407,8 +408,8 @@ def draining_waits_for_messages_under_way(_):
         s.process.wait(20)
 
 
-@tap.case
-def draining_ends_when_a_message_does_not(_):
+@cases.add
+def draining_ends_when_a_message_does_not():
     with Stub() as s:
         m = Milter(s.address)
         m.open()
@@ -418,8 +419,8 @@ def draining_ends_when_a_message_does_not(_):
         s.process.wait(20)
 
 
-@tap.case
-def stops_at_once_when_idle(_):
+@cases.add
+def stops_at_once_when_idle():
     with Stub() as s:
         m = Milter(s.address)
         m.open()
@@ -431,8 +432,8 @@ def stops_at_once_when_idle(_):
         assert time.monotonic() - began < 2
 
 
-@tap.case
-def over_tcp_without_delay(_):
+@cases.add
+def over_tcp_without_delay():
     with Stub(inet=True) as s:
         assert s.nodelay
         m = Milter(s.address)
@@ -442,8 +443,8 @@ def over_tcp_without_delay(_):
         m.quit()
 
 
-@tap.case
-def many_sessions_at_once(_):
+@cases.add
+def many_sessions_at_once():
     with Stub(sessions=500) as s:
         connections = [Milter(s.address) for _ in range(200)]
         for m in connections:
@@ -463,4 +464,4 @@ def many_sessions_at_once(_):
 
 
 if __name__ == "__main__":
-    sys.exit(tap.run(None))
+    tap.run(cases)
