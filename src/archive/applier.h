@@ -57,7 +57,10 @@ applier_throttled(const struct applier *a)
 
 /* Apply what is durable (at most APPLIER_STOP_US), leave the index in
  * rollback-journal mode, so that it can be read without a writer, join the
- * thread. Also what sealing a shard does to its index. Clears. */
+ * thread. Clears. */
 void applier_stop(struct applier **a);
+/* The same for a shard that gets no more frames: however long it takes, and
+ * the postings are merged. */
+void applier_seal(struct applier **a);
 
 #endif

@@ -12,17 +12,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include <sqlite3.h>
+
+#include "archive/entry.h"
+#include "archive/segment.h"
 #include "base/err.h"
 #include "base/res.h"
 #include "base/str.h"
 
 #define INDEX_SCHEMA_VERSION 1
+/* Recipients kept in a row, and bytes of its texts: what a list shows. */
+#define INDEX_MAX_ROW_RCPTS   3
+#define INDEX_MAX_ROW_SUBJECT 160
+#define INDEX_MAX_ROW_TEXT    80
 
 /* How far the segment has been applied: the next frame starts at `offset`. */
 struct index_position {
 	uint64_t offset;
-	uint64_t frames;  /* frames before offset */
+	uint64_t frames;     /* frames before offset */
+	uint64_t messages;   /* rows */
+	uint64_t deliveries; /* rows that are further deliveries */
+	int64_t min_time_us, max_time_us; /* of the rows; min > max: none */
 };
 
 /* The applied position of a shard's newest generation, for recovery (the
@@ -30,5 +40,50 @@ struct index_position {
  * one that cannot be read. Opens and closes through SQLite. */
 HN_CHECK enum res index_peek(
     const char *shard_dir, struct index_position *out);
+
+/* Number and path of the newest generation; RES_NOTFOUND. */
+HN_CHECK enum res index_newest(
+    const char *shard_dir, char out_path[], size_t max, unsigned *out_number);
+
+/* --- writing --- */
+struct index_writer;
+
+/* Open the newest generation, or make the first one. RES_UNSUPPORTED: it is
+ * of another version or of another shard; RES_CORRUPT: damaged; RES_IO. */
+HN_CHECK enum res index_open(const char *shard_dir,
+    const struct shard_header *shard, struct err *err,
+    struct index_writer **out);
+/* An empty new generation beside the present one, which is removed. */
+HN_CHECK enum res index_renew(const char *shard_dir,
+    const struct shard_header *shard, struct err *err,
+    struct index_writer **out);
+/* In memory, for the tail. */
+HN_CHECK enum res index_open_memory(const struct shard_header *shard,
+    struct err *err, struct index_writer **out);
+/* With `tidy` in rollback-journal mode, so that it can be read without a
+ * writer. */
+void index_close(struct index_writer **w, bool tidy);
+
+const struct index_position *index_position(const struct index_writer *w);
+sqlite3 *index_handle(struct index_writer *w);
+
+/* begin → add* → commit(position) | rollback. On any error: rollback. */
+HN_CHECK enum res index_begin(struct index_writer *w, struct err *err);
+HN_CHECK enum res index_add(
+    struct index_writer *w, const struct entry *e, struct err *err);
+HN_CHECK enum res index_commit(struct index_writer *w, uint64_t offset,
+    uint64_t frames, struct err *err);
+void index_rollback(struct index_writer *w);
+/* Merge all postings into one segment: smallest and fastest. */
+HN_CHECK enum res index_optimize(struct index_writer *w, struct err *err);
+
+/* --- reading --- */
+/* Open for reading only, tokenizer and all. RES_NOTFOUND: no index;
+ * RES_DENIED: it was left by a crash and cannot be recovered by us (the line
+ * in `err` says what to do); RES_AGAIN: it changed under us. */
+HN_CHECK enum res index_open_read(const char *shard_dir,
+    const struct shard_header *shard, struct err *err, sqlite3 **out);
+HN_CHECK enum res index_read_position(
+    sqlite3 *db, struct index_position *out);
 
 #endif

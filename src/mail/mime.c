@@ -628,6 +628,9 @@ is_bare(const struct mime *m)
 enum res
 mime_finish(struct mime *m)
 {
+	/* the last line has no end; it may still be a boundary */
+	if ((m->mode == MODE_BODY || m->mode == MODE_SKIP) && m->line.len > 0)
+		body_line(m, 0);
 	if (m->mode == MODE_HEADER && m->line.len > 0) {
 		if (m->line.ptr[m->line.len - 1] == '\r')
 			m->line.len--;
@@ -645,8 +648,6 @@ mime_finish(struct mime *m)
 			end_header(m);
 	}
 	if (m->mode == MODE_BODY || m->mode == MODE_SKIP) {
-		if (m->line.len > 0)
-			body_line(m, 0);
 		flush_eol(m);
 		if (m->held_cr)
 			content(m, "\r", 1);
