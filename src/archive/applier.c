@@ -236,8 +236,10 @@ applier_main(void *context)
 		wait_until(a, RETRY_US);
 	}
 	(void)pthread_mutex_unlock(&a->lock);
-	if (a->index != NULL && a->seal)
-		(void)index_optimize(a->index, NULL);
+	struct err err = { "" };
+	if (a->index != NULL && a->seal &&
+	    index_optimize(a->index, &err) != RES_OK)
+		alarm_line(a, "the postings are not merged", err.text);
 	index_close(&a->index, true);
 	segment_reader_close(&a->reader);
 	entry_builder_free(&a->builder);

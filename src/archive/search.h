@@ -31,14 +31,21 @@ struct search_hit {
 	uint64_t id;
 	int64_t time_us;
 	uint64_t bytes;
-	struct str direction, from, subject, queue_id, snippet;
-	size_t rcpt_count;
+	struct str direction, from, subject, queue_id;
+	/* on one line; SNIPPET_BEGIN and SNIPPET_END around words found */
+	struct str snippet;
+	size_t rcpt_count;     /* all of them */
+	size_t rcpts_shown;    /* the first few, in rcpts */
 	struct str *rcpts;
 };
+#define SNIPPET_BEGIN '\002'
+#define SNIPPET_END   '\003'
+
 struct search_coverage {
-	unsigned shards, offline;
+	unsigned shards, offline;     /* offline: not searched */
 	uint64_t messages, unapplied; /* unapplied: not seen by this search */
 	bool incomplete;              /* time limit */
+	struct err why;               /* of the first shard offline */
 };
 struct search_options {
 	size_t limit;         /* hits wanted; 0 = 50 */
@@ -46,7 +53,9 @@ struct search_options {
 	int64_t time_limit_us; /* 0 = 10 s */
 	bool snippets;
 };
-/* Newest first, in `a`. *out_cursor is empty at the end. */
+/* Newest first, in `a`. *out_cursor is empty at the end. A shard that cannot
+ * be searched is counted, the others are. RES_INVALID: the cursor is not of
+ * this query. */
 HN_CHECK enum res archive_search(struct archive_reader *r, struct arena *a,
     const struct query *q, const struct search_options *o, struct err *err,
     struct search_hit **out_hits, size_t *out_count, struct str *out_cursor,
