@@ -100,6 +100,7 @@ class Rig:
             os.chown(self.path[name], owner.pw_uid, owner.pw_gid)
         self.configure()
         self.zone = ZONE
+        self.write_zone()
         for domain in (OURS, SENDER_DOMAIN, "other.example"):
             folder = "keys" if domain == OURS else "foreign"
             self.make_key(domain, "s1", "rsa2048", folder)
