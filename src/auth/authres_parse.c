@@ -270,25 +270,6 @@ parse_field(struct parse *p)
 	return RES_OK;
 }
 
-/* Lenient fields may have line ends anywhere: each becomes a blank. */
-static enum res
-without_lines(struct arena *a, struct str *value)
-{
-	char *p = arena_alloc(a, value->len);
-	size_t n = 0;
-	if (p == NULL)
-		return RES_NOMEM;
-	for (size_t i = 0; i < value->len; i++) {
-		char c = value->ptr[i];
-		if (c == '\r' && i + 1 < value->len &&
-		    value->ptr[i + 1] == '\n')
-			continue;
-		p[n++] = c == '\r' || c == '\n' ? ' ' : c;
-	}
-	*value = str_of(p, n);
-	return RES_OK;
-}
-
 enum res
 authres_parse(struct arena *a, struct str value, enum authres_mode mode,
     struct authres_field *out)
@@ -297,7 +278,7 @@ authres_parse(struct arena *a, struct str value, enum authres_mode mode,
 	struct parse p = { .w.arena = a,
 		.w.strict = mode == AUTHRES_STRICT,
 		.out = &field };
-	if (!p.w.strict && without_lines(a, &value) != RES_OK)
+	if (!p.w.strict && authres_join_lines(a, &value) != RES_OK)
 		return RES_NOMEM;
 	p.w.s.text = str_trim(value);
 	enum res r = parse_field(&p);

@@ -4,6 +4,32 @@
 
 #include "mail/domain.h"
 
+/* --- lines ----------------------------------------------------------------- */
+static bool
+is_line_end(char c)
+{
+	return c == '\r' || c == '\n';
+}
+
+enum res
+authres_join_lines(struct arena *a, struct str *value)
+{
+	char *p = arena_alloc(a, value->len);
+	size_t n = 0;
+	if (p == NULL)
+		return RES_NOMEM;
+	for (size_t i = 0; i < value->len; i++) {
+		char c = value->ptr[i];
+		char next = i + 1 < value->len ? value->ptr[i + 1] : '\0';
+		if (!is_line_end(c))
+			p[n++] = c;
+		else if (!is_line_end(next) && !ascii_is_wsp(next))
+			p[n++] = ' ';
+	}
+	*value = str_of(p, n);
+	return RES_OK;
+}
+
 /* --- words and values of RFC 8601 ------------------------------------------ */
 /* Keyword: letters, digits and inner hyphens. */
 enum res
@@ -117,15 +143,13 @@ loose_word(struct authres_scan *w, struct str *out)
 }
 
 /* Anything up to a blank, comment or ";", with quoted parts in it; may be
- * empty, but does not begin with "=". */
+ * empty, but is no second "=". */
 enum res
 authres_loose_value(struct authres_scan *w, struct str *out)
 {
 	size_t from = w->s.at;
 	struct str quoted;
 	bool quotes = false;
-	if (scan_peek(&w->s) == '=')
-		return RES_SYNTAX;
 	for (;;) {
 		if (scan_peek(&w->s) == '"') {
 			enum res r = scan_quoted(&w->s, &quoted);
@@ -139,6 +163,8 @@ authres_loose_value(struct authres_scan *w, struct str *out)
 		}
 	}
 	*out = str_sub(w->s.text, from, w->s.at - from);
+	if (str_eq(*out, STR("=")))
+		return RES_SYNTAX;
 	/* user parts in quotes stay as written: "a b"@example.org */
 	return quotes && quoted.len == out->len ? unquoted(w, quoted, out) :
 						  RES_OK;

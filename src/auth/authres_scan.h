@@ -50,11 +50,15 @@ HN_CHECK enum res authres_strict_value(
  * written. */
 HN_CHECK enum res authres_pvalue(struct authres_scan *w, struct str *out);
 /* Anything up to a blank, comment or ";", with quoted parts in it; may be
- * empty, but does not begin with "=". */
+ * empty, but is no second "=". */
 HN_CHECK enum res authres_loose_value(struct authres_scan *w, struct str *out);
 /* A quoted-string, or a run up to a blank, comment, ";" or "=". */
 HN_CHECK enum res authres_loose_id(struct authres_scan *w, struct str *out);
 /* Digits; a number too large comes out as UINT_MAX. */
 HN_CHECK enum res authres_version(struct authres_scan *w, unsigned *out);
+
+/* Fields of the world may have line ends anywhere: a copy without them, a
+ * blank in place of those that no blank follows. */
+HN_CHECK enum res authres_join_lines(struct arena *a, struct str *value);
 
 #endif

@@ -39,18 +39,21 @@ looks_like(struct str id, struct str ours, struct str org)
 enum id_form {
 	ID_CLEAR,
 	ID_UNCLEAR, /* more than a version behind it */
-	ID_MISSING, /* ";" where the id should be, or an empty one */
+	ID_REFUSED, /* ";" where it should be, empty, or an unknown version */
 	ID_NONE,    /* Microsoft's form, or nothing to be understood */
 };
 
-static bool
-is_behind_clear(struct authres_scan *w)
+static enum id_form
+read_behind_id(struct authres_scan *w)
 {
-	unsigned version;
-	if (authres_version(w, &version) == RES_OK &&
-	    scan_cfws(&w->s) != RES_OK)
-		return false;
-	return scan_peek(&w->s) == ';' || scan_peek(&w->s) == -1;
+	unsigned version = 1;
+	enum res r = authres_version(w, &version);
+	if (r == RES_OK && version != 1)
+		return ID_REFUSED;
+	if (r == RES_OK && scan_cfws(&w->s) != RES_OK)
+		return ID_UNCLEAR;
+	return scan_peek(&w->s) == ';' || scan_peek(&w->s) == -1 ? ID_CLEAR :
+								   ID_UNCLEAR;
 }
 
 static enum id_form
@@ -61,15 +64,13 @@ read_id(struct arena *a, struct str value, struct str *out)
 	if (scan_cfws(&w.s) != RES_OK)
 		return ID_NONE;
 	if (scan_peek(&w.s) == ';')
-		return ID_MISSING;
+		return ID_REFUSED;
 	if (authres_loose_id(&w, &id) != RES_OK ||
 	    scan_cfws(&w.s) != RES_OK || scan_peek(&w.s) == '=')
 		return ID_NONE;
 	/* "mx.example.org/foo" is read as "mx.example.org" by some */
 	*out = str_trim(str_sub(id, 0, str_chr(id, '/')));
-	if (out->len == 0)
-		return ID_MISSING;
-	return is_behind_clear(&w) ? ID_CLEAR : ID_UNCLEAR;
+	return out->len != 0 ? read_behind_id(&w) : ID_REFUSED;
 }
 
 /* --- the id anywhere -------------------------------------------------------- */
@@ -110,16 +111,16 @@ is_hidden_in(struct arena *a, struct str value, struct str id)
 
 /* In an arena of its own, so that thousands of forged fields do not fill the
  * message's with results that nobody reads. */
-static enum res
-try_parse(struct str value)
+static bool
+parses(struct str value)
 {
 	struct arena *scratch = arena_new(SCRATCH_BYTES + value.len * 4);
 	struct authres_field f;
 	if (scratch == NULL)
-		return RES_NOMEM;
+		return false;
 	enum res r = authres_parse(scratch, value, AUTHRES_LENIENT, &f);
 	arena_free(&scratch);
-	return r;
+	return r == RES_OK;
 }
 
 bool
@@ -127,8 +128,10 @@ authres_is_ours(struct arena *a, struct str value, const struct str *ids,
     size_t id_count, struct str org)
 {
 	struct str id = STR_EMPTY;
+	if (authres_join_lines(a, &value) != RES_OK)
+		return true;
 	enum id_form form = read_id(a, value, &id);
-	if (form == ID_MISSING)
+	if (form == ID_REFUSED)
 		return true;
 	if (form != ID_NONE) {
 		id = normal_id(a, id);
@@ -139,9 +142,8 @@ authres_is_ours(struct arena *a, struct str value, const struct str *ids,
 	for (size_t i = 0; id.len != 0 && i < id_count; i++)
 		if (looks_like(id, normal_id(a, ids[i]), org))
 			return true;
-	enum res r = form != ID_UNCLEAR ? try_parse(value) : RES_SYNTAX;
-	if (r == RES_OK || r == RES_UNSUPPORTED)
-		return r == RES_UNSUPPORTED;
+	if (form != ID_UNCLEAR && parses(value))
+		return false;
 	for (size_t i = 0; i < id_count; i++)
 		if (is_hidden_in(a, value, ids[i]))
 			return true;
