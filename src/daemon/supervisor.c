@@ -22,7 +22,8 @@
 #include "daemon/socket.h"
 #include "flow/preflight.h"
 
-#define WANTED_FILES 65536 /* descriptors, as root; else what is allowed */
+#define WANTED_FILES 65536   /* descriptors, as root; else what is allowed */
+#define DEATH_US     1000000 /* until a dead process is seen to be dead */
 
 struct supervisor {
 	const struct supervisor_options *options;
@@ -212,7 +213,7 @@ log_word(const struct supervisor *s)
 }
 
 static enum res
-start_signer(struct supervisor *s, struct err *err)
+start_signer(struct supervisor *s, const struct loaded *l, struct err *err)
 {
 	enum res r = child_start(&s->signer, &s->account, log_word(s));
 	if (r != RES_OK) {
@@ -220,7 +221,7 @@ start_signer(struct supervisor *s, struct err *err)
 		child_gone(&s->signer, clock_mono_us());
 		return r;
 	}
-	r = give_keys(s, s->now, err);
+	r = give_keys(s, l, err);
 	if (r == RES_OK)
 		r = introduce(s);
 	s->signer.ready = r == RES_OK;
@@ -248,7 +249,7 @@ commit_config(struct supervisor *s, struct err *err)
 }
 
 static enum res
-start_milter(struct supervisor *s, struct err *err)
+start_milter(struct supervisor *s, const struct loaded *l, struct err *err)
 {
 	struct child *c = &s->milter;
 	enum res r = child_start(c, &s->account, log_word(s));
@@ -262,7 +263,7 @@ start_milter(struct supervisor *s, struct err *err)
 	if (r == RES_OK)
 		r = introduce(s);
 	if (r == RES_OK)
-		r = give_config(s, s->now, err);
+		r = give_config(s, l, err);
 	if (r == RES_OK)
 		r = commit_config(s, err);
 	c->ready = r == RES_OK;
@@ -279,13 +280,13 @@ start_due(struct supervisor *s)
 	enum res r = RES_OK;
 	if (s->now->signs && s->signer.pid == 0 &&
 	    now_us >= s->signer.start_at_us)
-		r = start_signer(s, &err);
+		r = start_signer(s, s->now, &err);
 	if (r != RES_OK && r != RES_AGAIN)
 		log_error("the signer did not start: %s", err.text);
 	r = RES_OK;
 	err_clear(&err);
 	if (s->milter.pid == 0 && now_us >= s->milter.start_at_us) {
-		r = start_milter(s, &err);
+		r = start_milter(s, s->now, &err);
 		if (r == RES_OK)
 			log_info("the milter process was started again");
 	}
@@ -321,23 +322,51 @@ warn_fixed(const struct supervisor *s, const struct config *new)
 	buf_done(&b);
 }
 
+/* A role that is down is started with the new state. */
+static enum res
+reload_keys(struct supervisor *s, const struct loaded *new, struct err *err)
+{
+	if (!new->signs)
+		return RES_OK;
+	return s->signer.ready ? give_keys(s, new, err) :
+				 start_signer(s, new, err);
+}
+
 /* First the milter process makes all of it ready, then the signer loads the
  * keys, then the milter process switches: whoever fails leaves the old state
  * in both. */
 static enum res
 reload_roles(struct supervisor *s, const struct loaded *new, struct err *err)
 {
-	enum res r = RES_OK;
-	if (s->milter.ready)
-		r = give_config(s, new, err);
-	if (r == RES_OK && new->signs && s->signer.pid != 0)
-		r = give_keys(s, new, err);
-	if (!s->milter.ready)
-		return r; /* its next start reads the new one */
+	bool running = s->milter.ready;
+	enum res r = running ? give_config(s, new, err) : RES_OK;
+	if (r != RES_OK)
+		return r;
+	r = reload_keys(s, new, err);
 	if (r == RES_OK)
-		return commit_config(s, err);
-	(void)!ipc_send(s->milter.control, IPC_CANCEL, STR_EMPTY, -1);
+		r = running ? commit_config(s, err) :
+			      start_milter(s, new, err);
+	else if (running && s->milter.control >= 0)
+		(void)!ipc_send(s->milter.control, IPC_CANCEL, STR_EMPTY, -1);
+	struct err ignored = { "" };
+	if (r != RES_OK && s->now->signs && s->signer.ready)
+		(void)!give_keys(s, s->now, &ignored);
 	return r;
+}
+
+/* A role did not take what it was sent: has it died? */
+static bool
+await_death(struct supervisor *s)
+{
+	int64_t until_us = clock_mono_us() + DEATH_US;
+	bool signer = s->signer.pid != 0, milter = s->milter.pid != 0;
+	while ((s->signer.pid != 0) == signer &&
+	    (s->milter.pid != 0) == milter) {
+		if (clock_mono_us() >= until_us || s->stop_requests > 0)
+			return false;
+		pump(s, until_us);
+	}
+	return true;
 }
 
 static void
@@ -351,6 +380,10 @@ reload(struct supervisor *s)
 	if (r == RES_OK) {
 		warn_fixed(s, new->config);
 		r = reload_roles(s, new, &err);
+		if (r == RES_IO && await_death(s)) {
+			err_clear(&err);
+			r = reload_roles(s, new, &err);
+		}
 	}
 	if (r == RES_OK) {
 		loaded_free(&s->now);
@@ -448,9 +481,9 @@ start_all(struct supervisor *s)
 	struct err err = { "" };
 	enum res r = RES_OK;
 	if (s->now->signs)
-		r = start_signer(s, &err);
+		r = start_signer(s, s->now, &err);
 	if (r == RES_OK)
-		r = start_milter(s, &err);
+		r = start_milter(s, s->now, &err);
 	if (r == RES_OK)
 		return EX_OK;
 	if (r == RES_AGAIN) /* told to stop meanwhile */
