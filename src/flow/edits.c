@@ -3,6 +3,7 @@
  * fields of one name are deleted from the highest occurrence down, whether
  * the MTA renumbers or not (AR-R-07). */
 #include "auth/authres.h"
+#include "dns/psl.h"
 #include "flow/state.h"
 #include "mail/domain.h"
 
@@ -46,6 +47,18 @@ our_ids(const struct message *m, struct str ids[MAX_IDS])
 	return n;
 }
 
+/* Names around our id that nobody else has a claim to; empty when the id is
+ * no domain name. */
+static struct str
+our_organization(struct arena *a, struct str id)
+{
+	struct str name;
+	if (domain_normalize(a, id, &name) != RES_OK)
+		return STR_EMPTY;
+	struct str org = psl_organizational(name);
+	return org.len != 0 ? org : name;
+}
+
 static bool
 is_forged(struct message *m, const struct field *f, const struct str *ids,
     size_t id_count, struct str org)
@@ -62,9 +75,7 @@ edits_strip_forged(struct message *m)
 	size_t id_count = our_ids(m, ids);
 	if (direction_is_relay(m, &m->session->facts.client))
 		return; /* another MX of ours may bring our results */
-	/* the names around our id that nobody else has a claim to */
-	struct str org = domain_labels(ids[0]) > 2 ?
-	    domain_last_labels(ids[0], domain_labels(ids[0]) - 1) : ids[0];
+	struct str org = our_organization(m->arena, ids[0]);
 	for (size_t i = header_count(m->header); i > 0; i--) {
 		const struct field *f = header_at(m->header, i - 1);
 		if (!is_forged(m, f, ids, id_count, org))
