@@ -43,7 +43,7 @@ static const struct option global[] = {
 	{ "log_format", "process", OPT_WORD, "text", AT(log_format),
 	    .help = "the line of each message", .words = "text json" },
 	{ "metrics", "process", OPT_METRICS, "off", AT(metrics),
-	    .help = "Prometheus endpoint", .empty = "off" },
+	    .help = "Prometheus endpoint", .empty = "off", .later = true },
 	{ "shadow", "process", OPT_BOOL, "no", AT(shadow),
 	    .help = "judge and log, but enforce nothing" },
 	/* who is ours */
@@ -66,7 +66,7 @@ static const struct option global[] = {
 	    .empty = "none" },
 	{ "reinjection", "identity", OPT_WORD, "no", AT(reinjection),
 	    .help = "recognise mail that a filter hands back",
-	    .words = "no token" },
+	    .words = "no token", .later = true },
 	{ "mode", "identity", OPT_WORD, "auto", AT(mode),
 	    .help = "verify, sign, or by direction",
 	    .words = "auto sign verify" },
@@ -177,16 +177,19 @@ static const struct option global[] = {
 	    .help = "add auth= to outbound mail" },
 	/* report */
 	{ "report", "report", OPT_WORD, "off", AT(report),
-	    .help = "DMARC aggregate reports", .words = "off collect send" },
+	    .help = "DMARC aggregate reports", .words = "off collect send",
+	    .later = true },
 	{ "report_from", "report", OPT_ADDRESS, "none", AT(report_from),
-	    .help = "sender of reports", .empty = "none" },
+	    .help = "sender of reports", .empty = "none", .later = true },
 	{ "report_org", "report", OPT_TEXT, "none", AT(report_org),
 	    .help = "our organization's name in reports", .empty = "none",
-	    .max = 200 },
+	    .max = 200, .later = true },
 	{ "report_exclude", "report", OPT_DOMAINS, "none", AT(report_exclude),
-	    .help = "domains that get no report", .empty = "none" },
+	    .help = "domains that get no report", .empty = "none",
+	    .later = true },
 	{ "report_hour", "report", OPT_COUNT, "1", AT(report_hour),
-	    .help = "hour of the day (UTC) for sending", .max = 23 },
+	    .help = "hour of the day (UTC) for sending", .max = 23,
+	    .later = true },
 	/* archive */
 	{ "archive", "archive", OPT_BOOL, "off", AT(archive),
 	    .help = "store each accepted message before the reply" },
@@ -291,7 +294,7 @@ static const struct option retention_options[] = {
 	{ "keep", "retention", OPT_SECONDS, NULL,
 	    offsetof(struct retention_rule, keep_s),
 	    .help = "how long mail of the family stays", .empty = "forever",
-	    .min = DAY, .max = 200 * 365 * DAY },
+	    .min = DAY, .max = 200 * 365 * DAY, .later = true },
 };
 
 #define TABLE(rows)                                                            \
