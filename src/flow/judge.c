@@ -23,10 +23,12 @@ judge_match_facts(struct message *m, struct match_facts *out)
 		.from_domains = m->from.domains,
 		.from_count = m->from.count,
 		.client = m->client,
-		.ptr = m->session->facts.client_name,
 		.list_id = list_id(m),
 		.outbound = m->direction == DIRECTION_OUT,
 	};
+	/* the MTA's name is that of the relay, not of the client before it */
+	if (ip_eq(&m->client, &m->session->facts.client))
+		out->ptr = m->session->facts.client_name;
 	if (d->arc_done && d->arc.result == AUTH_PASS && d->arc.sets != NULL)
 		out->sealer = d->arc.sets[d->arc.instances - 1].d;
 }

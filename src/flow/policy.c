@@ -38,6 +38,15 @@ policy_cause_word(enum policy_cause c)
 	return "none";
 }
 
+bool
+policy_wants_dmarc(const struct config *c)
+{
+	for (size_t i = 0; i < c->override_count; i++)
+		if (c->overrides[i].dmarc > DMARC_ACTION_OFF)
+			return true;
+	return c->dmarc != DMARC_ACTION_OFF;
+}
+
 /* --- settings of one recipient ------------------------------------------- */
 
 /* The file's settings with the overrides that hold; beside each option the

@@ -97,6 +97,9 @@ struct policy_decision {
 	enum dmarc_policy dmarc_disposition;
 };
 
+/* Does any setting look at DMARC, the file's or an override's? */
+bool policy_wants_dmarc(const struct config *c);
+
 /* RES_NOMEM only. Texts live in the arena or are the configuration's. */
 HN_CHECK enum res policy_decide(struct arena *a, const struct config *c,
     const struct policy_facts *f, struct policy_decision *out);

@@ -78,13 +78,10 @@ verify_begin(struct message *m)
 		if (helo_wanted(m))
 			spf_prefetch(m->arena, m->dns, &rq, SPF_HELO);
 	}
-	for (size_t i = 0; i < m->from.count && i < DMARC_MAX_FROM_DOMAINS &&
-	     m->config->dmarc != DMARC_ACTION_OFF; i++) {
-		struct str name = arena_printf(m->arena, "_dmarc.%.*s",
-		    STR_ARG(m->from.domains[i]));
-		if (name.ptr != NULL)
-			dns_session_prefetch(m->dns, name, DNS_TXT);
-	}
+	if (!policy_wants_dmarc(m->config))
+		return;
+	for (size_t i = 0; i < m->from.count && i < DMARC_MAX_FROM_DOMAINS; i++)
+		dmarc_prefetch(m->arena, m->dns, m->from.domains[i]);
 }
 
 static enum res
@@ -172,7 +169,7 @@ verify_finish(struct message *m)
 	}
 	if (r == RES_OK)
 		r = finish_spf(m);
-	if (r == RES_OK && m->config->dmarc != DMARC_ACTION_OFF)
+	if (r == RES_OK && policy_wants_dmarc(m->config))
 		r = finish_dmarc(m);
 	if (r != RES_OK)
 		message_internal(m, "Out of memory");

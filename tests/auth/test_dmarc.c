@@ -513,6 +513,41 @@ reports_go_where_they_are_wanted(void **state)
 	end(&f);
 }
 
+/* Too little memory is told as such, at whatever allocation it ends. */
+static void
+memory_can_run_out(void **state)
+{
+	static const char zone[] =
+	    "_dmarc.example.com TXT \"v=DMARC1; p=reject; "
+	    "rua=mailto:a@example.com\"\n";
+	struct str from = STR("a.example.com");
+	struct dmarc_identifier dkim = identifier("b.example.com=pass");
+	struct dmarc_input in = { .from_domains = &from,
+		.from_count = 1,
+		.dkim = &dkim,
+		.dkim_count = 1 };
+	struct fixture f;
+	unsigned failures = 0;
+	enum res r = RES_NOMEM;
+	begin(&f, zone);
+	for (size_t room = 16; r != RES_OK; room += 64) {
+		struct dmarc_result d = { .reason = "untouched" };
+		struct arena *a = arena_new(room);
+		r = dmarc_evaluate(a, f.dns, &in, &d);
+		if (r != RES_OK) {
+			assert_int_equal(r, RES_NOMEM);
+			assert_string_equal(d.reason, "untouched");
+			failures++;
+		} else {
+			assert_int_equal(d.result, AUTH_PASS);
+		}
+		arena_free(&a);
+		assert_true(room < (size_t)1 << 20);
+	}
+	assert_true(failures > 10);
+	end(&f);
+}
+
 int
 main(void)
 {
@@ -525,6 +560,7 @@ main(void)
 		cmocka_unit_test(the_library_agrees_on_random_records),
 		cmocka_unit_test(the_library_sees_checked_input_only),
 		cmocka_unit_test(names_too_long_are_no_records),
+		cmocka_unit_test(memory_can_run_out),
 		cmocka_unit_test(reports_go_where_they_are_wanted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,6 +188,11 @@ static const struct {
 	    "disposition=quarantine" },
 	{ "dmarc = reject\n", "from=a.example dmarc=permerror",
 	    "deliver none" },
+	{ "dmarc = off\n[override f]\nfrom_domain = a.example\n"
+	  "dmarc = reject\n",
+	    FAIL_REJECT,
+	    "reject dmarc [local_policy: f] asked=deliver/none "
+	    "disposition=reject 550 5.7.26" },
 	/* exemptions */
 	{ "dmarc = reject\ntrusted_sealers = .lists.example\n",
 	    FAIL_REJECT "sealer=x.lists.example",
@@ -500,6 +505,52 @@ long_names_fit(void **state)
 	config_unref(&c);
 }
 
+static void
+dmarc_is_wanted_where_it_is_looked_at(void **state)
+{
+	static const struct {
+		const char *config;
+		bool want;
+	} wants[] = {
+		{ "", true },
+		{ "dmarc = off\n", false },
+		{ "dmarc = off\n[override f]\nptr = a\ndmarc = note\n", true },
+		{ "dmarc = off\n[override f]\nptr = a\ndmarc = off\n", false },
+		{ "dmarc = off\n[override f]\nptr = a\nquarantine = hold\n",
+		    false },
+	};
+	for (size_t i = 0; i < sizeof wants / sizeof *wants; i++) {
+		struct config *c = load(wants[i].config);
+		assert_int_equal(policy_wants_dmarc(c), wants[i].want);
+		config_unref(&c);
+	}
+}
+
+/* Too little memory gives RES_NOMEM, never half a decision. */
+static void
+memory_can_run_out(void **state)
+{
+	struct config *c = load("dmarc = reject\n[override f]\n"
+				"client = 192.0.2.1\ndmarc = off\n");
+	struct policy_decision d;
+	struct given g;
+	enum res r = RES_NOMEM;
+	read_facts(&g, FAIL_REJECT);
+	for (size_t room = 16; r != RES_OK; room += 16) {
+		struct arena *a = arena_new(room);
+		d = (struct policy_decision){ .code = "untouched" };
+		r = policy_decide(a, c, &g.facts, &d);
+		assert_true(room < 4096);
+		if (r != RES_OK) {
+			assert_int_equal(r, RES_NOMEM);
+			assert_string_equal(d.code, "untouched");
+		}
+		arena_free(&a);
+	}
+	assert_string_equal(d.code, "550");
+	config_unref(&c);
+}
+
 int
 main(void)
 {
@@ -507,6 +558,8 @@ main(void)
 		cmocka_unit_test(every_situation_of_the_table),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(long_names_fit),
+		cmocka_unit_test(dmarc_is_wanted_where_it_is_looked_at),
+		cmocka_unit_test(memory_can_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
