@@ -20,6 +20,7 @@
 #include "daemon/loaded.h"
 #include "daemon/notify.h"
 #include "daemon/socket.h"
+#include "daemon/userview.h"
 #include "flow/preflight.h"
 
 #define WANTED_FILES 65536   /* descriptors, as root; else what is allowed */
@@ -454,6 +455,8 @@ open_all(struct supervisor *s)
 	if (preflight_run(s->now->config, false, print_finding, &warnings) ==
 	    FINDING_BAD)
 		return EX_CONFIG;
+	if (!userview_ok(s->now->config, &s->account))
+		return EX_CONFIG;
 	s->listen = s->now->config->listen;
 	if (socket_open(&s->listen, &s->account, &err, &s->listen_fd) !=
 	    RES_OK)
@@ -589,6 +592,8 @@ supervisor_test(const char *path)
 		status = complain(err.text);
 	if (preflight_run(l->config, false, print_finding, &warnings) ==
 	    FINDING_BAD)
+		status = EX_CONFIG;
+	if (status == EX_OK && !userview_ok(l->config, &account))
 		status = EX_CONFIG;
 	loaded_free(&l);
 	return status;

@@ -392,6 +392,17 @@ def a_second_daemon_does_not_take_the_socket():
 
 
 @cases.add
+def what_is_no_socket_is_not_removed():
+    with Daemon(start=False) as d:
+        os.mkdir(d.path("run"))
+        d.write("run/milter.sock", "precious")
+        assert d.spawn("-f").wait(20) == 78
+        assert "is there already and is no socket" in d.log()
+        with open(d.path("run", "milter.sock")) as file:
+            assert file.read() == "precious"
+
+
+@cases.add
 def sessions_beyond_the_limit():
     with Daemon(max_sessions=3) as d:
         kept = [d.connect() for _ in range(3)]

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""hanaperd started as root: what it makes for its user, what that user must
+be able to do, and that nothing of it stays root. Prints TAP."""
+import os
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ.get("SRCDIR", "."), "tests",
+                                "daemon"))
+sys.dont_write_bytecode = True
+import daemon as d7  # noqa: E402
+import tap  # noqa: E402
+from daemon import Daemon, HANAPERD, is_signed  # noqa: E402
+
+cases = tap.Cases()
+
+
+def owner(path):
+    st = os.stat(path)
+    return st.st_uid, stat.S_IMODE(st.st_mode)
+
+
+@cases.add
+def folders_and_socket_are_made_for_the_user():
+    with Daemon(start=False) as d:
+        d.configure(state_dir=d.path("var", "lib", "state"),
+                    archive_dir=d.path("var", "lib", "archive"))
+        d.start()
+        reply = d.send()
+        assert reply[-1] == (b"c", b"") and is_signed(reply), reply
+        uid = d7.nobody()
+        assert owner(d.path("var", "lib", "state")) == (uid, 0o750)
+        assert owner(d.path("var", "lib", "archive")) == (uid, 0o750)
+        assert owner(d.path("var", "lib")) == (0, 0o755)
+        assert owner(d.path("run")) == (uid, 0o2750)
+        assert owner(d.path("run", "milter.sock")) == (uid, 0o660)
+        # keys stay root's, and were read all the same
+        assert owner(d.key_files()[0])[0] == 0
+        assert d.term() == 0
+
+
+@cases.add
+def the_roles_are_the_user_for_good():
+    with Daemon() as d:
+        for pid in d.roles().values():
+            with open(f"/proc/{pid}/status") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1)
+                              for line in file if ":\t" in line)
+            assert set(status["Uid"].split()) == {str(d7.nobody())}, status
+            assert "0" not in status["Groups"].split(), status
+            assert int(status["CapEff"], 16) == 0, status
+            assert int(status["CapPrm"], 16) == 0, status
+            assert status["NoNewPrivs"] == "1", status
+        assert d.term() == 0
+
+
+def refused(d, words):
+    for args in (("-t",), ("-f",)):
+        p = subprocess.run([HANAPERD, "-c", d.conf, *args],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 78, (args, p)
+        lines = [line for line in p.stderr.splitlines() if words in line]
+        assert len(lines) == 1, (args, p.stderr)
+
+
+@cases.add
+def what_the_user_may_not_do_is_said_at_start():
+    with Daemon(start=False) as d:
+        for name in ("state", "archive"):
+            os.mkdir(d.path(name), 0o755)
+        for name in ("state", "archive"):
+            refused(d, f"{name}_dir {d.path(name)}: user nobody may not "
+                       "write to it: Permission denied")
+            os.chown(d.path(name), d7.nobody(), -1)
+        os.chmod(d.path("zone"), 0o600)
+        refused(d, f"zone_file {d.path('zone')}: user nobody may not read it")
+        os.chmod(d.path("zone"), 0o644)
+        p = subprocess.run([HANAPERD, "-c", d.conf, "-t"])
+        assert p.returncode == 0
+
+
+@cases.add
+def the_user_must_be_there_and_not_be_root():
+    with Daemon(start=False) as d:
+        d.configure(user="no-such-user")
+        refused(d, "user = no-such-user: no such user; make it with: ")
+        d.configure(user="root")
+        refused(d, "user = root: the daemon does not run as root")
+
+
+@cases.add
+def the_group_of_the_socket_must_be_there():
+    with Daemon(start=False) as d:
+        d.configure(listen=f"unix:{d.path('run', 's')} group=no-such-group")
+        p = subprocess.run([HANAPERD, "-c", d.conf, "-f"],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 78, p
+        assert "listen: no group \"no-such-group\"" in p.stderr, p.stderr
+
+
+if __name__ == "__main__":
+    tap.run(cases, None if os.geteuid() == 0 else "needs root")
