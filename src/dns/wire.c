@@ -385,9 +385,10 @@ wire_answer(const void *packet, size_t len, struct str name, enum dns_type type)
 		status = DNS_SERVFAIL;
 	else if (count == 0)
 		status = m.rcode == 3 ? DNS_NXDOMAIN : DNS_NODATA;
-	const char *at = m.data.ptr;
+	size_t at = 0;
 	for (size_t i = 0; i < count; i++) {
-		records[i].data.ptr = at;
+		struct str all = buf_str(&m.data);
+		records[i].data = str_sub(all, at, records[i].data.len);
 		at += records[i].data.len;
 	}
 	struct dns_answer *a = m.data.error == RES_NOMEM
