@@ -142,6 +142,7 @@ prepare(struct verify *v)
 	if (v->env.config == NULL)
 		return status;
 	v->env.counters = &v->counters;
+	v->env.keys = key_cache_new(0); /* without memory there is none */
 	v->env.mode = MODE_VERIFY;
 	v->env.quiet = true;
 	status = set_clock(v);
@@ -324,6 +325,7 @@ cmd_verify(int argc, char **argv)
 			if (one > status)
 				status = one;
 		}
+	key_cache_free(&v.env.keys);
 	resolver_free(&v.env.resolver);
 	config_unref(&v.env.config);
 	if (fflush(stdout) != 0)

@@ -20,7 +20,7 @@ struct snapshot {
 	struct flow_env env; /* first: snapshot_of() */
 	atomic_uint refs;
 	struct arena *arena;
-	struct shared *resolver, *store, *published;
+	struct shared *resolver, *store, *published, *keys;
 };
 
 static struct flow_counters counters;
@@ -82,6 +82,13 @@ release_published(void *object)
 {
 	struct published *p = object;
 	published_free(&p);
+}
+
+static void
+release_keys(void *object)
+{
+	struct key_cache *c = object;
+	key_cache_free(&c);
 }
 
 /* --- parts from a configuration --- */
@@ -194,6 +201,18 @@ use_published(struct snapshot *s, const struct snapshot *old)
 	return shared_new(p, release_published, &s->published);
 }
 
+/* Parsed key records depend on no setting. */
+static enum res
+use_keys(struct snapshot *s, const struct snapshot *old)
+{
+	if (old != NULL) {
+		s->keys = shared_ref(old->keys);
+		return RES_OK;
+	}
+	struct key_cache *c = key_cache_new(0);
+	return c != NULL ? shared_new(c, release_keys, &s->keys) : RES_NOMEM;
+}
+
 static enum res
 build(struct snapshot *s, struct str text, const char *path,
     struct snapshot *previous, struct err *err)
@@ -205,6 +224,8 @@ build(struct snapshot *s, struct str text, const char *path,
 		r = use_resolver(s, previous, err);
 	if (r == RES_OK)
 		r = use_published(s, previous);
+	if (r == RES_OK)
+		r = use_keys(s, previous);
 	if (r == RES_OK)
 		r = use_store(s, previous, err);
 	return r;
@@ -229,6 +250,7 @@ snapshot_new(struct str text, const char *path, struct signer *signer,
 	s->env.resolver = s->resolver->object;
 	s->env.store = s->store != NULL ? s->store->object : NULL;
 	s->env.published = s->published->object;
+	s->env.keys = s->keys->object;
 	s->env.signer = s->env.config->mode != MODE_VERIFY ? signer : NULL;
 	s->env.clock = CLOCK_SYSTEM;
 	s->env.counters = &counters;
@@ -255,6 +277,7 @@ snapshot_unref(struct snapshot **sp)
 		return;
 	shared_unref(&s->store);
 	shared_unref(&s->published);
+	shared_unref(&s->keys);
 	shared_unref(&s->resolver);
 	config_unref(&s->env.config);
 	arena_free(&s->arena);
