@@ -116,15 +116,16 @@ apply_frame(struct applier *a, const struct segment_frame *f, struct err *err)
 	return r;
 }
 
-/* The frame at `at`, or the next whole one behind damage. RES_NOTFOUND: none
+/* The frame at the position, or the next whole one behind damage. RES_NOTFOUND: none
  * before `durable`. */
 static enum res
-next_frame(struct applier *a, uint64_t at, uint64_t durable,
-    struct segment_frame *out)
+next_frame(struct applier *a, const struct index_position *at,
+    uint64_t durable, struct segment_frame *out)
 {
-	enum res r = segment_reader_at(a->reader, at, out);
+	enum res r = segment_reader_at(a->reader, at->offset, out);
 	if (r == RES_CORRUPT || r == RES_NOTFOUND) {
-		enum res again = segment_reader_resync(a->reader, at, out);
+		enum res again = segment_reader_resync(
+		    a->reader, at->offset, at->frames, out);
 		if (again != RES_OK)
 			return again;
 		if (segment_frame_end(out) <= durable)
@@ -151,7 +152,7 @@ apply_batch(struct applier *a, uint64_t durable, bool *out_more,
 	*out_more = true;
 	while (r == RES_OK && count < APPLIER_BATCH && *out_more) {
 		struct segment_frame f;
-		r = next_frame(a, at.offset, durable, &f);
+		r = next_frame(a, &at, durable, &f);
 		if (r == RES_NOTFOUND) {
 			/* nothing whole up to there: damage at the end */
 			at.offset = durable;

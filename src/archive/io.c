@@ -243,6 +243,35 @@ io_size(int fd, uint64_t *out)
 }
 
 enum res
+io_data_end(
+    const struct archive_io *io, int fd, uint64_t from, uint64_t *out)
+{
+	uint8_t piece[16384];
+	uint64_t at = from, end = from;
+	for (;;) {
+		size_t n;
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+		if (data < 0 && errno == ENXIO)
+			break;
+		if (data > 0 && (uint64_t)data > at)
+			at = (uint64_t)data;
+		enum res r = io_read_some(io, fd, piece, sizeof piece, at, &n);
+		if (r != RES_OK)
+			return r;
+		if (n == 0)
+			break;
+		size_t last = n;
+		while (last > 0 && piece[last - 1] == 0)
+			last--;
+		if (last > 0)
+			end = at + last;
+		at += n;
+	}
+	*out = end;
+	return RES_OK;
+}
+
+enum res
 io_put_file(const struct archive_io *io, const char *dir, const char *name,
     const void *bytes, size_t len)
 {

@@ -57,6 +57,10 @@ HN_CHECK enum res io_write(const struct archive_io *io, int fd,
 HN_CHECK enum res io_writev(const struct archive_io *io, int fd,
     struct iovec *parts, size_t count, uint64_t offset);
 HN_CHECK enum res io_size(int fd, uint64_t *out);
+/* Offset behind the last byte that is not zero at or behind `from`; `from`
+ * when there is none. Passes over holes and reserved space at once. */
+HN_CHECK enum res io_data_end(
+    const struct archive_io *io, int fd, uint64_t from, uint64_t *out);
 /* A path by printf's rules; RES_LIMIT when it does not fit. */
 HN_CHECK enum res io_path(char out[PATH_MAX], const char *fmt, ...)
     HN_PRINTF(2, 3);

@@ -13,8 +13,13 @@ struct scan {
 static enum res
 look_inside(struct scan *s, const struct segment_frame *f)
 {
-	if (f->offset < s->checked)
+	if (f->offset < s->checked) {
+		struct frame_body b;
+		if (s->dedupe != NULL && f->header.type == FRAME_MESSAGE &&
+		    segment_reader_peek_body(s->reader, f, &b) == RES_OK)
+			dedupe_add(s->dedupe, b.sha256, f->offset);
 		return RES_OK;
+	}
 	struct segment_content c;
 	struct arena *a = arena_new(SCAN_MEMORY);
 	if (a == NULL)
@@ -24,6 +29,9 @@ look_inside(struct scan *s, const struct segment_frame *f)
 	for (int b = 0; b < FRAME_BLOCKS && r == RES_OK; b++)
 		if (c.state[b] == BLOCK_ERASED)
 			r = RES_CORRUPT;
+	if (r == RES_OK && (f->header.flags & FRAME_BODY_IN_FILE) &&
+	    !segment_body_file_ok(segment_reader_dir(s->reader), &c.body))
+		r = RES_CORRUPT;
 	if (r == RES_OK && s->dedupe != NULL &&
 	    f->header.type == FRAME_MESSAGE &&
 	    c.state[BLOCK_BODY] == BLOCK_WHOLE)
@@ -56,7 +64,8 @@ judge(struct scan *s, uint64_t at, struct segment_frame *out_next,
 {
 	struct segment_frame f;
 	bool found = false, damage = at < s->out->floor;
-	enum res r = segment_reader_resync(s->reader, at + 8, &f);
+	enum res r = segment_reader_resync(
+	    s->reader, at + 8, s->out->frames, &f);
 	while (r == RES_OK) {
 		if (!found)
 			*out_next = f;
@@ -64,7 +73,8 @@ judge(struct scan *s, uint64_t at, struct segment_frame *out_next,
 		damage = damage || f.header.durable_upto > at;
 		if (damage)
 			break;
-		r = segment_reader_resync(s->reader, f.offset + 8, &f);
+		r = segment_reader_resync(
+		    s->reader, f.offset + 8, s->out->frames, &f);
 	}
 	if (r != RES_OK && r != RES_NOTFOUND)
 		return r;

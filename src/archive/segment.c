@@ -283,6 +283,17 @@ frame_block_name(enum frame_block b)
 	return names[b];
 }
 
+void
+frame_body_name(const struct frame_body *b, char out[FRAME_BODY_NAME])
+{
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < sizeof b->file_name; i++) {
+		out[2 * i] = digits[b->file_name[i] >> 4];
+		out[2 * i + 1] = digits[b->file_name[i] & 15];
+	}
+	memcpy(out + 2 * sizeof b->file_name, ".zst", sizeof ".zst");
+}
+
 enum res
 frame_body_decode(const struct frame_header *h, const uint8_t *bytes,
     size_t len, struct frame_body *out)

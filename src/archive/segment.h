@@ -144,6 +144,9 @@ struct frame_body {
 	/* FRAME_BODY_IN_FRAME */
 	uint64_t frame, offset;   /* of the message frame in this shard */
 };
+/* The file's name in bodies/: 32 hex digits and ".zst". */
+#define FRAME_BODY_NAME 37
+void frame_body_name(const struct frame_body *b, char out[FRAME_BODY_NAME]);
 /* `bytes` holds at least the first min(stored, 80) bytes of the block. */
 HN_CHECK enum res frame_body_decode(const struct frame_header *h,
     const uint8_t *bytes, size_t len, struct frame_body *out);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "archive/compress.h"
@@ -116,6 +117,12 @@ const struct shard_header *
 segment_reader_shard(const struct segment_reader *r)
 {
 	return &r->shard;
+}
+
+const char *
+segment_reader_dir(const struct segment_reader *r)
+{
+	return r->dir;
 }
 
 enum res
@@ -279,8 +286,8 @@ segment_reader_at(
 }
 
 enum res
-segment_reader_resync(
-    struct segment_reader *r, uint64_t offset, struct segment_frame *out)
+segment_reader_resync(struct segment_reader *r, uint64_t offset,
+    uint64_t least, struct segment_frame *out)
 {
 	static const char magic[] = { '\xF5', 'H', 'N', 'F' };
 	offset = frame_padded(offset);
@@ -302,7 +309,8 @@ segment_reader_resync(
 			const uint8_t *p = (const uint8_t *)s.ptr + at;
 			if (memcmp(p, magic, sizeof magic) != 0 ||
 			    frame_header_decode(
-				p, r->shard.nonce, &f.header) != RES_OK)
+				p, r->shard.nonce, &f.header) != RES_OK ||
+			    f.header.number < least)
 				continue;
 			*out = f;
 			return RES_OK;
@@ -330,12 +338,12 @@ enum res
 segment_reader_find(
     struct segment_reader *r, uint64_t number, struct segment_frame *out)
 {
-	uint64_t offset = nearest(r, number);
+	uint64_t offset = nearest(r, number), least = 0;
 	for (;;) {
 		struct segment_frame f;
 		enum res res = segment_reader_at(r, offset, &f);
 		if (res == RES_CORRUPT || res == RES_UNSUPPORTED)
-			res = segment_reader_resync(r, offset + 8, &f);
+			res = segment_reader_resync(r, offset + 8, least, &f);
 		if (res != RES_OK)
 			return res;
 		if (f.header.number == number) {
@@ -345,6 +353,7 @@ segment_reader_find(
 		if (f.header.number > number)
 			return RES_NOTFOUND; /* lost to damage */
 		offset = segment_frame_end(&f);
+		least = f.header.number + 1;
 	}
 }
 
@@ -522,19 +531,38 @@ segment_reader_check(struct segment_reader *r, const struct segment_frame *f)
 	return res;
 }
 
+enum res
+segment_reader_peek_body(struct segment_reader *r,
+    const struct segment_frame *f, struct frame_body *out)
+{
+	struct str s;
+	enum res res = view(r,
+	    f->offset + frame_block_offset(&f->header, BLOCK_BODY),
+	    FRAME_BODY_FILE_BYTES, &s);
+	if (res != RES_OK)
+		return res;
+	return frame_body_decode(
+	    &f->header, (const uint8_t *)s.ptr, s.len, out);
+}
+
+bool
+segment_body_file_ok(const char *dir, const struct frame_body *b)
+{
+	char path[PATH_MAX], name[FRAME_BODY_NAME];
+	struct stat st;
+	frame_body_name(b, name);
+	return io_path(path, "%s/bodies/%s", dir, name) == RES_OK &&
+	    stat(path, &st) == 0 && (uint64_t)st.st_size == b->file_bytes;
+}
+
 /* A body kept in a file of its own. */
 static enum res
 push_file(struct segment_reader *r, const struct frame_body *b,
     struct err *err, struct sink *out)
 {
-	char path[PATH_MAX];
-	struct buf hex;
-	buf_init(&hex, 64);
-	hex_encode(&hex, b->file_name, sizeof b->file_name);
-	const char *name = buf_cstr(&hex);
-	enum res res = name != NULL ?
-	    io_path(path, "%s/bodies/%s.zst", r->dir, name) : RES_NOMEM;
-	buf_done(&hex);
+	char path[PATH_MAX], name[FRAME_BODY_NAME];
+	frame_body_name(b, name);
+	enum res res = io_path(path, "%s/bodies/%s", r->dir, name);
 	if (res != RES_OK)
 		return res;
 	int fd = r->io->open(r->io, path, O_RDONLY, 0);

@@ -9,7 +9,7 @@
  *           at = segment_frame_end(&f);
  *   }
  *   RES_NOTFOUND: the end.  RES_CORRUPT: damage at `at`;
- *   segment_reader_resync finds the next whole frame behind it. */
+ *   segment_reader_resync finds the next frame behind it. */
 #ifndef ARCHIVE_SEGMENT_READER_H
 #define ARCHIVE_SEGMENT_READER_H
 
@@ -32,6 +32,7 @@ HN_CHECK enum res segment_reader_open(const char *dir,
     const struct archive_io *io, struct err *err, struct segment_reader **out);
 void segment_reader_close(struct segment_reader **r);
 const struct shard_header *segment_reader_shard(const struct segment_reader *r);
+const char *segment_reader_dir(const struct segment_reader *r);
 /* Bytes of the file now, reserved ones included. */
 HN_CHECK enum res segment_reader_size(
     const struct segment_reader *r, uint64_t *out);
@@ -57,9 +58,12 @@ segment_frame_id(
  * behind the end of the file. RES_UNSUPPORTED: of a later version. */
 HN_CHECK enum res segment_reader_at(
     struct segment_reader *r, uint64_t offset, struct segment_frame *out);
-/* The first frame with a valid tag at or behind `offset`; RES_NOTFOUND. */
-HN_CHECK enum res segment_reader_resync(
-    struct segment_reader *r, uint64_t offset, struct segment_frame *out);
+/* The first frame with a valid tag and a number >= `least` at or behind
+ * `offset`; RES_NOTFOUND. `least` is the number that should come next: an
+ * operator may mail the open segment to himself, and then older frames of
+ * this very shard stand in a body. */
+HN_CHECK enum res segment_reader_resync(struct segment_reader *r,
+    uint64_t offset, uint64_t least, struct segment_frame *out);
 /* The frame of this number, walking from the nearest one seen before (faster
  * with the offset from an index). RES_NOTFOUND. */
 HN_CHECK enum res segment_reader_find(
@@ -81,6 +85,12 @@ HN_CHECK enum res segment_reader_load(struct segment_reader *r,
 /* The same for the scan after a crash: CRCs and leaf, nothing decoded. */
 HN_CHECK enum res segment_reader_check(
     struct segment_reader *r, const struct segment_frame *f);
+/* Salt, hash and reference of the body, not checked: a hint. */
+HN_CHECK enum res segment_reader_peek_body(struct segment_reader *r,
+    const struct segment_frame *f, struct frame_body *out);
+/* Is the file of a FRAME_BODY_IN_FILE body there, with the right length? `dir`
+ * is the shard's directory. */
+bool segment_body_file_ok(const char *dir, const struct frame_body *b);
 
 /* Push the plain body to `out`, which is not finished, in bounded memory,
  * wherever it is kept; the SHA-256 of the bytes is checked at the end.

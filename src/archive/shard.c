@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 
+#include "archive/index.h"
 #include "archive/record.h"
 #include "archive/segment_reader.h"
 #include "base/clock.h"
@@ -181,14 +182,18 @@ shard_link_of(const struct shard *s)
 
 /* --- recovering --- */
 
-/* [from, to) to lost/, durable. */
+/* What stands at `from` and behind to lost/, durable; nothing to do when
+ * there are only zeros. */
 static enum res
-keep_lost(const struct archive_io *io, const char *dir, int fd, uint64_t from,
-    uint64_t to)
+keep_lost(const struct archive_io *io, const char *dir, int fd, uint64_t from)
 {
 	char lost[PATH_MAX], path[PATH_MAX];
 	struct clock now = CLOCK_SYSTEM;
-	enum res r = io_path(lost, "%s/lost", dir);
+	uint64_t to;
+	enum res r = io_data_end(io, fd, from, &to);
+	if (r != RES_OK || to == from)
+		return r;
+	r = io_path(lost, "%s/lost", dir);
 	if (r == RES_OK)
 		r = io_path(path, "%s/lost/%llu.%lld", dir,
 		    (unsigned long long)from, (long long)clock_now_us(&now));
@@ -285,8 +290,7 @@ settle(struct shard *s, const struct recovery *rec)
 		return RES_OK; /* cut nothing, write nothing */
 	}
 	if (rec->torn) {
-		enum res r = keep_lost(
-		    io, s->dir, s->fd, rec->end, rec->file_bytes);
+		enum res r = keep_lost(io, s->dir, s->fd, rec->end);
 		if (r != RES_OK)
 			return r;
 	}
@@ -301,9 +305,34 @@ settle(struct shard *s, const struct recovery *rec)
 	return rewrite(io, s->fd, from, rec->end);
 }
 
+/* The names that lead to the segment: whoever made them may have died before
+ * they were durable, and we see them only because the kernel still runs. */
+static enum res
+secure_names(const struct shard *s)
+{
+	const struct archive_io *io = s->env->io;
+	char dir[PATH_MAX];
+	enum res r = io_path(dir, "%s/bodies", s->dir);
+	if (r == RES_OK)
+		r = io_make_dir(io, s->dir, dir); /* perhaps never made */
+	if (r == RES_OK && io->fsync_dir(io, dir) < 0)
+		r = io_error(errno);
+	if (r == RES_OK)
+		r = io_path(dir, "%s", s->dir);
+	for (int up = 0; r == RES_OK && up < 3; up++) {
+		if (io->fsync_dir(io, dir) < 0)
+			r = io_error(errno);
+		char *slash = strrchr(dir, '/'); /* shard, family, families */
+		if (slash == NULL)
+			break;
+		*slash = '\0';
+	}
+	return r;
+}
+
 enum res
 shard_open(const struct shard_env *env, const struct shard_entry *entry,
-    uint64_t applied, struct err *err, struct shard **out)
+    uint64_t floor, struct err *err, struct shard **out)
 {
 	struct segment_reader *reader = NULL;
 	struct recovery *rec = malloc(sizeof *rec);
@@ -320,11 +349,18 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 	if (r == RES_OK)
 		r = segment_reader_open(s->dir, env->io, err, &reader);
 	if (r == RES_OK) {
+		struct index_position applied;
+		uint64_t checked = 0;
 		s->header = *segment_reader_shard(reader);
-		r = recover_scan(reader, applied, applied, s->dedupe, rec);
+		if (index_peek(s->dir, &applied) == RES_OK)
+			checked = applied.offset;
+		r = recover_scan(reader, checked > floor ? checked : floor,
+		    checked, s->dedupe, rec);
 	}
 	if (r == RES_OK)
 		r = settle(s, rec);
+	if (r == RES_OK)
+		r = secure_names(s);
 	segment_reader_close(&reader);
 	free(rec);
 	if (r != RES_OK) {
@@ -337,27 +373,12 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 	return RES_OK;
 }
 
-/* Anything but zeros in [from, end)? */
-static enum res
-only_zeros(const struct archive_io *io, int fd, uint64_t from, bool *out)
+enum res
+shard_drop_tail(struct shard *s)
 {
-	uint8_t piece[16384];
-	for (uint64_t at = from;;) {
-		size_t got;
-		enum res r = io_read_some(io, fd, piece, sizeof piece, at, &got);
-		if (r != RES_OK)
-			return r;
-		for (size_t i = 0; i < got; i++)
-			if (piece[i] != 0) {
-				*out = false;
-				return RES_OK;
-			}
-		if (got < sizeof piece)
-			break;
-		at += got;
-	}
-	*out = true;
-	return RES_OK;
+	const struct archive_io *io = s->env->io;
+	enum res r = keep_lost(io, s->dir, s->fd, s->durable);
+	return r == RES_OK ? cut_file(io, s->fd, s->durable) : r;
 }
 
 enum res
@@ -367,7 +388,6 @@ shard_cut(const struct shard_env *env, const char *dir, uint64_t bytes)
 	char path[PATH_MAX];
 	int lock;
 	uint64_t size;
-	bool zeros = true;
 	enum res r = io_path(path, "%s/segment", dir);
 	if (r == RES_OK)
 		r = lock_shard(io, dir, &lock);
@@ -382,9 +402,7 @@ shard_cut(const struct shard_env *env, const char *dir, uint64_t bytes)
 		r = RES_CORRUPT;
 	}
 	if (r == RES_OK && size > bytes)
-		r = only_zeros(io, fd, bytes, &zeros);
-	if (r == RES_OK && !zeros)
-		r = keep_lost(io, dir, fd, bytes, size);
+		r = keep_lost(io, dir, fd, bytes);
 	if (r == RES_OK && size > bytes)
 		r = cut_file(io, fd, bytes);
 	if (fd >= 0)
@@ -412,6 +430,8 @@ same_content(const struct shard *s, uint64_t offset, const uint8_t sha256[32],
 	    frame_body_decode(&h, head, got, &b) != RES_OK)
 		return false;
 	*out_number = h.number;
+	if ((h.flags & FRAME_BODY_IN_FILE) && !segment_body_file_ok(s->dir, &b))
+		return false;
 	return h.type == FRAME_MESSAGE &&
 	    memcmp(b.sha256, sha256, sizeof b.sha256) == 0;
 }

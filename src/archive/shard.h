@@ -82,12 +82,12 @@ HN_CHECK enum res shard_create(const struct shard_env *env, const char *family,
     const char *period, const struct shard_link *previous, int64_t now_us,
     struct err *err, struct shard **out);
 
-/* Lock and recover. `applied`: durable length known from the index (0:
- * unknown). RES_DENIED: another process holds it; RES_CORRUPT,
+/* Lock and recover. `floor`: durable length known from elsewhere (0:
+ * unknown); how far the index has come is looked up. RES_DENIED: another process holds it; RES_CORRUPT,
  * RES_UNSUPPORTED, RES_IO: it stays offline. Damage is told to the alarm and
  * leaves a shard that takes no more frames. */
 HN_CHECK enum res shard_open(const struct shard_env *env,
-    const struct shard_entry *entry, uint64_t applied, struct err *err,
+    const struct shard_entry *entry, uint64_t floor, struct err *err,
     struct shard **out);
 
 /* Give a draft its place behind `at` (the end of the group so far), as a
@@ -106,6 +106,10 @@ HN_CHECK enum res shard_seal(struct shard *s, int64_t now_us);
 
 /* Give reserved space back, unlock. NULL is fine. */
 void shard_close(struct shard **s);
+
+/* Drop what stands behind `durable`, to lost/: a failed write may have left
+ * frames there, and a new shard exists now. */
+HN_CHECK enum res shard_drop_tail(struct shard *s);
 
 /* A shard that was left behind ends at `bytes`, as its successor says:
  * whatever stands behind goes to lost/ (archive.md §4, step 6). */

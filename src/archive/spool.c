@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 
 #include "archive/store.h"
@@ -39,10 +38,10 @@ static enum res
 make_temporary(struct spool *sp, const uint8_t name[16], char path[PATH_MAX],
     int *out)
 {
-	char file[40];
+	char file[FRAME_BODY_NAME];
 	struct frame_body b = { .frame = 0 };
 	memcpy(b.file_name, name, sizeof b.file_name);
-	body_file_name(&b, file);
+	frame_body_name(&b, file);
 	enum res r = io_path(path, "%s/tmp/%s", sp->store_path, file);
 	if (r != RES_OK)
 		return r;
@@ -147,14 +146,6 @@ uint64_t
 spool_bytes(const struct spool *sp)
 {
 	return sp->bytes;
-}
-
-void
-body_file_name(const struct frame_body *b, char out[40])
-{
-	for (size_t i = 0; i < sizeof b->file_name; i++)
-		snprintf(out + 2 * i, 3, "%02x", b->file_name[i]);
-	memcpy(out + 32, ".zst", sizeof ".zst");
 }
 
 /* --- packing --- */

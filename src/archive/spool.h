@@ -22,10 +22,8 @@ struct spool *spool_make(
 uint64_t spool_bytes(const struct spool *sp);
 
 /* Put the body into `d`: in the frame, or, beyond the limit of a body block,
- * into a synced file tmp/<name>.zst. The spool must be finished. */
+ * into a synced file of its name in tmp/. The spool must be finished. */
 HN_CHECK enum res spool_pack(
     struct spool *sp, struct packer *p, struct draft *d);
-/* The name of that file in tmp/ and bodies/, in `out`. */
-void body_file_name(const struct frame_body *b, char out[40]);
 
 #endif

@@ -24,6 +24,8 @@ struct store {
 	char path[PATH_MAX];
 	struct shard_env env;
 	uint64_t roll_bytes;
+	int64_t retry_us;
+	bool without_index;
 	struct clock clock;
 	pthread_mutex_t mutex;  /* guards what follows */
 	pthread_cond_t packer_free;
@@ -88,6 +90,8 @@ start_writer(struct store *s, const char *family, struct err *err,
 		.env = &s->env,
 		.family = family,
 		.roll_bytes = s->roll_bytes,
+		.retry_us = s->retry_us,
+		.without_index = s->without_index,
 		.clock = s->clock,
 		.by_date = strcmp(family, STORE_IMPORT_FAMILY) == 0,
 	};
@@ -206,6 +210,8 @@ store_open(
 	};
 	s->roll_bytes =
 	    o->roll_bytes != 0 ? o->roll_bytes : DEFAULT_ROLL_BYTES;
+	s->retry_us = o->retry_us;
+	s->without_index = o->without_index;
 	s->clock = o->clock;
 	s->max_packers = packer_limit();
 	enum res r = io_path(s->path, "%s", o->path);
@@ -270,8 +276,8 @@ fill_draft(struct store *s, const struct store_message *m, struct draft *d)
 static void
 drop_file(struct store *s, const struct frame_body *b)
 {
-	char name[40], path[PATH_MAX];
-	body_file_name(b, name);
+	char name[FRAME_BODY_NAME], path[PATH_MAX];
+	frame_body_name(b, name);
 	if (io_path(path, "%s/tmp/%s", s->path, name) == RES_OK)
 		s->env.io->unlink(s->env.io, path);
 }

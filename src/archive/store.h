@@ -25,6 +25,8 @@ struct store_options {
 	const char *path;         /* archive_dir */
 	uint64_t roll_bytes;      /* archive_roll_size */
 	uint64_t reserve_bytes;   /* refuse (RES_AGAIN) below this free space */
+	int64_t retry_us;         /* between tries to begin a shard; 0 = 1 s */
+	bool without_index;       /* no appliers: the index is built later */
 	struct clock clock;
 	const struct archive_io *io; /* NULL: the system; tests inject faults */
 	/* one line for the operator; called by any thread; may be NULL */

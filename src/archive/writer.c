@@ -7,11 +7,20 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "archive/applier.h"
+#include "archive/index.h"
+#include "archive/leaving.h"
 #include "archive/period.h"
 #include "archive/spool.h"
 
 /* Frame numbers are the lower half of an id. */
 #define MAX_FRAMES (UINT32_MAX - WRITER_MAX_GROUP)
+/* Links looked at in the start: for the length, for the index. */
+#define MAX_LINKS 256
+#define CATCH_UP LEAVING_MAX
+/* How long imports wait for the index, in all, before a group. */
+#define MAX_THROTTLE_US 30000000
+#define THROTTLE_STEP_US 5000
 
 /* One submission, on the stack of the thread that waits for it. */
 struct job {
@@ -28,20 +37,24 @@ struct writer {
 	struct shard_env env;
 	char family[SHARD_MAX_FAMILY + 1];
 	uint64_t roll_bytes;
+	int64_t retry_us;
 	struct clock clock;
-	bool by_date;
+	bool by_date, without_index;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards the queue, stop and counters */
 	pthread_cond_t work;
 	struct job *first, **last;
 	bool stop;
 	struct writer_counters counters;
+	struct applier *applier; /* of `shard`; changed by the writer only */
 	/* the writer's thread only */
 	struct shard *shard;
 	struct shard_link link;    /* what the next shard calls previous */
-	char cut_dir[PATH_MAX];    /* poisoned: to be cut once it is linked */
+	struct shard *poisoned;    /* to be cut once it is linked */
+	struct applier *poisoned_applier;
+	struct leaving leaving;
 	bool abandon;              /* a shard is offline: start a new one */
-	int64_t retry_us;          /* monotonic: not before */
+	int64_t not_before_us;     /* monotonic: next try */
 	bool blocked, ahead;       /* said so already */
 	int64_t wall_us, mono_us;  /* read together at the start */
 	struct job *group[WRITER_MAX_GROUP];
@@ -84,46 +97,128 @@ month_for(struct writer *w, int64_t time_us)
 	return now;
 }
 
-/* Leave the shard behind. */
-static void
-retire(struct writer *w)
+/* An applier for the shard; without one mail is stored all the same. */
+static struct applier *
+follow(struct writer *w, const struct shard *s)
 {
-	if (w->shard == NULL)
-		return;
-	w->link = shard_link_of(w->shard);
-	w->cut_dir[0] = '\0';
-	if (w->shard->poisoned) {
-		snprintf(w->cut_dir, sizeof w->cut_dir, "%s", w->shard->dir);
-		shard_alarm(&w->env,
-		    "%s: a write failed; the shard ends at %llu bytes, a new "
-		    "one is begun", w->shard->dir,
-		    (unsigned long long)w->link.bytes);
-	}
-	shard_close(&w->shard);
+	struct applier *a = NULL;
+	struct err err = { "" };
+	const struct applier_options o = {
+		.dir = s->dir,
+		.durable_bytes = s->durable,
+		.durable_frames = s->frames,
+		.alarm = w->env.alarm,
+		.alarm_context = w->env.alarm_context,
+	};
+	if (!w->without_index && applier_start(&o, &err, &a) != RES_OK)
+		shard_alarm(&w->env, "%s: no index: %s", s->dir, err.text);
+	return a;
 }
 
-/* Compare shards left behind with what their successors say of them. */
+static void
+set_applier(struct writer *w, struct applier *a)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->applier = a;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+/* Leave the shard behind; `seal`: no more will come for it. */
+static void
+retire(struct writer *w, bool seal)
+{
+	struct shard *s = w->shard;
+	struct applier *a = w->applier;
+	if (s == NULL)
+		return;
+	w->link = shard_link_of(s);
+	set_applier(w, NULL);
+	w->shard = NULL;
+	if (!s->poisoned) {
+		leaving_add(&w->leaving, s, a, seal);
+		return;
+	}
+	w->poisoned = s;
+	w->poisoned_applier = a;
+	shard_alarm(&w->env,
+	    "%s: a write failed; the shard ends at %llu bytes, a new one is "
+	    "begun", s->dir, (unsigned long long)w->link.bytes);
+}
+
+/* The poisoned shard has a successor that tells its length. */
+static void
+retire_poisoned(struct writer *w)
+{
+	if (w->poisoned == NULL)
+		return;
+	enum res r = shard_drop_tail(w->poisoned);
+	if (r != RES_OK) /* tried again at the next start */
+		shard_alarm(&w->env, "%s: cannot be cut: %s",
+		    w->poisoned->dir, res_text(r));
+	leaving_add(&w->leaving, w->poisoned, w->poisoned_applier, true);
+	w->poisoned = NULL;
+	w->poisoned_applier = NULL;
+}
+
+static const struct shard_entry *
+find_number(const struct shard_entry *e, size_t count, uint32_t number)
+{
+	for (size_t i = count; i-- > 0;)
+		if (e[i].status == RES_OK && e[i].header.number == number)
+			return &e[i];
+	return NULL;
+}
+
+/* A shard left behind must be as long as its successor says. */
+static void
+check_length(struct writer *w, const struct shard_entry *e, uint64_t bytes)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	if (io_path(path, "%s/segment", e->dir) != RES_OK ||
+	    stat(path, &st) < 0 || (uint64_t)st.st_size == bytes)
+		return;
+	enum res r = shard_cut(&w->env, e->dir, bytes);
+	if (r != RES_OK && r != RES_CORRUPT)
+		shard_alarm(&w->env, "%s: cannot be brought to its length: %s",
+		    e->dir, res_text(r));
+}
+
+/* A sealed shard whose index was not complete when the process ended. Only
+ * the newest few: what is older is the operator's `reindex`. */
+static void
+catch_up(struct writer *w, const struct shard_entry *e, uint64_t bytes)
+{
+	struct index_position at;
+	struct shard *s;
+	struct err err = { "" };
+	if (w->without_index ||
+	    (index_peek(e->dir, &at) == RES_OK && at.offset >= bytes))
+		return;
+	enum res r = shard_open(&w->env, e, bytes, &err, &s);
+	if (r == RES_OK)
+		leaving_add(&w->leaving, s, follow(w, s), true);
+	else if (r != RES_DENIED)
+		shard_alarm(&w->env, "%s", err.text);
+}
+
+/* Look at the newest links between shards: sorted by age, so the last ones. */
 static void
 check_links(struct writer *w, const struct shard_entry *e, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < count && e[i].status == RES_OK; k++) {
-			char path[PATH_MAX];
-			struct stat st;
-			uint64_t bytes = e[i].header.previous_bytes;
-			if (e[k].status != RES_OK || bytes == 0 ||
-			    e[k].header.number != e[i].header.previous)
-				continue;
-			if (io_path(path, "%s/segment", e[k].dir) != RES_OK ||
-			    stat(path, &st) < 0 ||
-			    (uint64_t)st.st_size == bytes)
-				continue;
-			enum res r = shard_cut(&w->env, e[k].dir, bytes);
-			if (r != RES_OK && r != RES_CORRUPT)
-				shard_alarm(&w->env,
-				    "%s: cannot be brought to its length: %s",
-				    e[k].dir, res_text(r));
-		}
+	size_t first = count > MAX_LINKS ? count - MAX_LINKS : 0;
+	for (size_t i = first; i < count; i++) {
+		uint64_t bytes = e[i].header.previous_bytes;
+		if (e[i].status != RES_OK || bytes == 0)
+			continue;
+		const struct shard_entry *previous =
+		    find_number(e, count, e[i].header.previous);
+		if (previous == NULL)
+			continue; /* expired, or offline */
+		check_length(w, previous, bytes);
+		if (i + CATCH_UP >= count)
+			catch_up(w, previous, bytes);
+	}
 }
 
 /* The newest shard that may be written: of the family, or of one month. */
@@ -161,6 +256,8 @@ open_newest(struct writer *w, const char *period, struct err *err)
 			shard_alarm(&w->env, "%s: offline: %s", newest->dir,
 			    res_text(r));
 			r = RES_OK; /* go on in a new one */
+		} else if (r == RES_OK) {
+			set_applier(w, follow(w, w->shard));
 		}
 	}
 	arena_free(&a);
@@ -182,13 +279,8 @@ create_next(struct writer *w, int64_t month)
 			    w->family, err.text);
 		return r;
 	}
-	if (w->cut_dir[0] != '\0') {
-		r = shard_cut(&w->env, w->cut_dir, w->link.bytes);
-		if (r != RES_OK) /* tried again at the next start */
-			shard_alarm(&w->env, "%s: cannot be cut: %s",
-			    w->cut_dir, res_text(r));
-	}
-	w->cut_dir[0] = '\0';
+	retire_poisoned(w);
+	set_applier(w, follow(w, w->shard));
 	w->link = (struct shard_link){ .number = 0 };
 	return RES_OK;
 }
@@ -217,20 +309,20 @@ leave_if_due(struct writer *w, int64_t month)
 	if (s == NULL)
 		return RES_OK;
 	if (!shard_writable(s)) {
-		retire(w);
+		retire(w, true);
 		return RES_OK;
 	}
 	bool elsewhere = other_month(w, month);
 	if (!is_full(w) && !elsewhere)
 		return RES_OK;
 	if (elsewhere && w->by_date && !is_full(w)) {
-		retire(w); /* more may come for it */
+		retire(w, false); /* more may come for it */
 		return RES_OK;
 	}
 	enum res r = shard_seal(s, clock_now_us(&w->clock));
 	if (r == RES_AGAIN)
 		return r; /* no space for a seal is none for a shard */
-	retire(w);
+	retire(w, true);
 	return RES_OK;
 }
 
@@ -238,22 +330,23 @@ leave_if_due(struct writer *w, int64_t month)
 static enum res
 ensure_shard(struct writer *w, int64_t month)
 {
-	if (clock_mono_us() < w->retry_us)
+	if (clock_mono_us() < w->not_before_us)
 		return RES_AGAIN;
 	struct err err = { "" };
 	enum res r = leave_if_due(w, month);
 	if (r == RES_OK && w->shard == NULL && w->by_date) {
 		char period[SHARD_MAX_PERIOD + 1];
 		period_format(month, period);
+		leaving_wait(&w->leaving); /* its lock may be among them */
 		r = open_newest(w, period, &err);
 		if (r == RES_OK && w->shard != NULL &&
 		    (!shard_writable(w->shard) || is_full(w)))
-			retire(w);
+			retire(w, true);
 	}
 	if (r == RES_OK && w->shard == NULL)
 		r = create_next(w, month);
 	if (r != RES_OK) {
-		w->retry_us = clock_mono_us() + WRITER_RETRY_US;
+		w->not_before_us = clock_mono_us() + w->retry_us;
 		return RES_AGAIN;
 	}
 	return RES_OK;
@@ -265,8 +358,8 @@ static void
 body_path(const struct writer *w, const struct draft *d, bool in_shard,
     char out[PATH_MAX])
 {
-	char name[40];
-	body_file_name(&d->body, name);
+	char name[FRAME_BODY_NAME];
+	frame_body_name(&d->body, name);
 	enum res r = in_shard ?
 	    io_path(out, "%s/bodies/%s", w->shard->dir, name) :
 	    io_path(out, "%s/tmp/%s", w->env.store_path, name);
@@ -355,6 +448,17 @@ tell_blocked(struct writer *w, enum res r)
 	w->blocked = blocked;
 }
 
+/* Searches read un-applied frames one by one: imports keep them few. */
+static void
+wait_for_index(struct writer *w)
+{
+	const struct timespec step = { 0, THROTTLE_STEP_US * 1000L };
+	int64_t until = clock_mono_us() + MAX_THROTTLE_US;
+	while (w->by_date && w->applier != NULL &&
+	    applier_throttled(w->applier) && clock_mono_us() < until)
+		nanosleep(&step, NULL);
+}
+
 static void
 write_group(struct writer *w, size_t count)
 {
@@ -363,12 +467,16 @@ write_group(struct writer *w, size_t count)
 	bool files = false;
 	enum res r = ensure_shard(w, month);
 	if (r == RES_OK) {
+		wait_for_index(w);
 		size_t n = place_all(w, count, &files);
 		r = n > 0 ? write_placed(w, n, files) : RES_OK;
 		if (r != RES_OK)
 			drop_bodies(w, w->group, count);
 		if (w->shard->poisoned)
-			retire(w);
+			retire(w, true);
+		else if (r == RES_OK && w->applier != NULL)
+			applier_wake(w->applier, w->shard->durable,
+			    w->shard->frames);
 	}
 	for (size_t i = 0; i < count && r != RES_OK; i++)
 		w->group[i]->result = r;
@@ -460,8 +568,11 @@ writer_new(
 	w->env = *o->env;
 	snprintf(w->family, sizeof w->family, "%s", o->family);
 	w->roll_bytes = o->roll_bytes;
+	w->retry_us = o->retry_us != 0 ? o->retry_us : WRITER_RETRY_US;
 	w->clock = o->clock;
 	w->by_date = o->by_date;
+	w->without_index = o->without_index;
+	leaving_init(&w->leaving);
 	w->last = &w->first;
 	w->wall_us = clock_now_us(&w->clock);
 	w->mono_us = clock_mono_us();
@@ -473,6 +584,8 @@ writer_new(
 	if (r == RES_OK && pthread_create(&w->thread, NULL, writer_main, w) != 0)
 		r = RES_NOMEM;
 	if (r != RES_OK) {
+		applier_stop(&w->applier);
+		leaving_wait(&w->leaving);
 		shard_close(&w->shard);
 		pthread_cond_destroy(&w->work);
 		pthread_mutex_destroy(&w->mutex);
@@ -494,7 +607,11 @@ writer_free(struct writer **writer)
 	pthread_cond_signal(&w->work);
 	pthread_mutex_unlock(&w->mutex);
 	pthread_join(w->thread, NULL);
+	applier_stop(&w->applier);
+	applier_stop(&w->poisoned_applier);
+	leaving_wait(&w->leaving);
 	shard_close(&w->shard);
+	shard_close(&w->poisoned);
 	pthread_cond_destroy(&w->work);
 	pthread_mutex_destroy(&w->mutex);
 	free(w);
@@ -524,5 +641,7 @@ writer_counters(struct writer *w, struct writer_counters *out)
 {
 	pthread_mutex_lock(&w->mutex);
 	*out = w->counters;
+	if (w->applier != NULL)
+		out->unapplied = applier_unapplied(w->applier);
 	pthread_mutex_unlock(&w->mutex);
 }

@@ -7,7 +7,7 @@
  * the month changes (never backwards, never further ahead than the clock can
  * have come), when the size is reached, when a shard is poisoned or damaged.
  * While no shard can be opened, submissions get RES_AGAIN at once and the
- * writer tries again every WRITER_RETRY_US. */
+ * writer tries again every retry_us. */
 #ifndef ARCHIVE_WRITER_H
 #define ARCHIVE_WRITER_H
 
@@ -26,7 +26,9 @@ struct writer_options {
 	const struct shard_env *env; /* lives longer than the writer */
 	const char *family;
 	uint64_t roll_bytes;
+	int64_t retry_us;            /* 0 = WRITER_RETRY_US */
 	struct clock clock;
+	bool without_index;          /* no appliers */
 	/* a shard for each month that messages come from (imports) */
 	bool by_date;
 };

@@ -100,18 +100,26 @@ inventory_count(const struct inventory *v, struct str body)
 	return n;
 }
 
-/* A message body of its own for each number, between 1 byte and a few KB. */
+/* A message of its own for each number, with a body of `size` bytes or, for
+ * 0, of up to 3,000. */
 static inline struct str
-test_text(char *out, size_t cap, unsigned long long n)
+test_sized_text(char *out, size_t cap, unsigned long long n, size_t size)
 {
 	int head = snprintf(out, cap, "Subject: message %llu\r\n\r\n", n);
-	size_t len = (size_t)head + (size_t)(n * 7919 % 3000);
+	size_t len = (size_t)head +
+	    (size != 0 ? size : (size_t)(n * 7919 % 3000));
 	uint64_t x = n + 88172645463325252u;
 	for (size_t i = (size_t)head; i < len && i < cap; i++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
 		out[i] = (char)('A' + (x >> 58));
 	}
 	return str_of(out, len < cap ? len : cap);
+}
+
+static inline struct str
+test_text(char *out, size_t cap, unsigned long long n)
+{
+	return test_sized_text(out, cap, n, 0);
 }
 
 #endif

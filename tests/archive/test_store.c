@@ -205,6 +205,12 @@ threads(void **state)
 	store_counters(s, &c);
 	assert_int_equal(c.messages, THREADS * PER_THREAD);
 	assert_true(c.groups <= c.messages);
+	/* the appliers follow */
+	for (int i = 0; i < 2000 && c.unapplied > 0; i++) {
+		usleep(10000);
+		store_counters(s, &c);
+	}
+	assert_int_equal(c.unapplied, 0);
 	store_close(&s);
 	inventory_take(&v, f->path);
 	assert_int_equal(v.frames, THREADS * PER_THREAD);
