@@ -115,10 +115,14 @@ add_outcome(struct line *l, const struct message *m)
 		pair(l, "policy", str_c(policy_action_word(m->policy.action)));
 		pair(l, "cause", str_c(policy_cause_word(m->policy.cause)));
 	}
+	if (m->policy.asked > m->policy.action)
+		pair(l, "asked", str_c(policy_action_word(m->policy.asked)));
 	if (m->policy.override_type != NULL) {
 		pair(l, "override", str_c(m->policy.override_type));
 		pair(l, "reason", m->policy.override_reason);
 	}
+	if (m->policy.recipients_differ)
+		pair(l, "recipients", STR("mildest"));
 	if (m->policy.shadowed != POLICY_DELIVER)
 		pair(l, "shadow",
 		    str_c(policy_action_word(m->policy.shadowed)));
