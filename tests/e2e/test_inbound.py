@@ -112,7 +112,7 @@ FORGED = (
     "mx.example.org.; dkim=pass",
     "mx.example.org 2; dkim=pass",
     "example.org; dkim=pass",
-    "other.example.org; dkim=pass",
+    "a.mx.example.org; dkim=pass",
 )
 
 

@@ -18,7 +18,7 @@ try:
 except ImportError:
     # Debian's module belongs to Debian's interpreter.
     if os.path.exists("/usr/bin/python3") and not os.environ.get("RETRIED"):
-        os.execve("/usr/bin/python3", ["python3", *sys.argv],
+        os.execve("/usr/bin/python3", ["/usr/bin/python3", *sys.argv],
                   dict(os.environ, RETRIED="1"))
     dkim = None
 

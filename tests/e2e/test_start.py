@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What is wrong at start is said in one clear line, with the exit status of
 sysexits, by hanaperd, `hanaperd -t` and `hanaper check` alike."""
+import grp
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +17,8 @@ import rig  # noqa: E402
 import tap  # noqa: E402
 
 EX_CONFIG = 78
+USER = "nobody"
+GROUP = grp.getgrgid(os.getegid()).gr_name
 place = tempfile.TemporaryDirectory(prefix="hanaper-start.")
 top = place.name
 
@@ -24,22 +28,30 @@ def path(name):
 
 
 def config(**changes):
-    """A good configuration, changed: None leaves an option out."""
+    """A good configuration, changed: None leaves an option out. Gives the
+    number of its lines."""
     values = {
-        "listen": f"unix:{path('run/milter.sock')} group=",
+        "listen": f"unix:{path('run/milter.sock')} group={GROUP}",
         "state_dir": path("state"), "key_dir": path("keys"),
         "zone_file": path("zone"), "archive": "on",
         "archive_dir": path("archive"), "log": "stderr",
     }
+    if os.geteuid() == 0:
+        values["user"] = USER
     values.update(changes)
     lines = [f"{k} = {v}" for k, v in values.items() if v is not None]
     with open(path("conf"), "w") as out:
         out.write("\n".join(lines) + "\n")
+    return len(lines)
 
 
 def prepare():
     for name in ("state", "keys", "archive", "run"):
         os.mkdir(path(name), 0o700)
+    if os.geteuid() == 0:
+        os.chmod(top, 0o755)
+        for name in ("state", "archive"):
+            shutil.chown(path(name), USER)
     with open(path("zone"), "w") as out:
         out.write('example.org TXT "v=spf1 -all"\n')
 
@@ -72,8 +84,8 @@ def wrong(status, *words):
 
 
 def unknown_option():
-    config(archive_dri=path("archive"))
-    wrong(EX_CONFIG, "conf:8", "archive_dri", "archive_dir")
+    last = config(archive_dri=path("archive"))
+    wrong(EX_CONFIG, f"conf:{last}:", "archive_dri", "archive_dir")
 
 
 def bad_value():
@@ -82,10 +94,10 @@ def bad_value():
 
 
 def duplicate():
-    config()
+    last = config()
     with open(path("conf"), "a") as out:
         out.write("archive = off\n")
-    wrong(EX_CONFIG, "conf:8", "archive")
+    wrong(EX_CONFIG, f"conf:{last + 1}:", "archive")
 
 
 def missing_file():
@@ -100,22 +112,22 @@ def missing_key_folder():
 
 
 def open_key():
-    folder = path("keys/example.org")
-    os.mkdir(folder, 0o700)
+    config()
     subprocess.run([os.environ["HANAPER"], "key", "generate", "-c",
                     path("conf"), "example.net", "--selector", "s1",
                     "--type", "ed25519"], capture_output=True, check=True)
     key = path("keys/example.net/s1.pem")
     os.chmod(key, 0o644)
-    os.rmdir(folder)
-    wrong(None, "s1.pem")
-    os.chmod(key, 0o600)
+    try:
+        wrong(None, "s1.pem")
+    finally:
+        os.chmod(key, 0o600)
 
 
 def socket_folder():
     with open(path("file"), "w"):
         pass
-    config(listen=f"unix:{path('file/milter.sock')} group=")
+    config(listen=f"unix:{path('file/milter.sock')} group={GROUP}")
     wrong(None, path("file"))
 
 
