@@ -2,13 +2,18 @@
 
 #include "base/codec.h"
 
-#define MAX_FRONT_LINES 32 /* lines in front taken away, one after the other */
+#define MAX_FRONT_LINES 16 /* lines in front taken away, one after the other */
 
-/* The hash of `text` in the signature's body canonicalization is bh=. */
+/* The hash of `text` in the signature's body canonicalization is bh=. False
+ * when too much was hashed for this message already. */
 static enum res
 fits(struct sigcore *c, const struct sig *s, struct str text, bool *out)
 {
 	uint8_t got[DIGEST_LEN];
+	*out = false;
+	if (text.len > SIG_MAX_RETRIED - c->retried)
+		return RES_OK;
+	c->retried += text.len;
 	struct sink *digest = digest_sink(c->arena, got);
 	struct sink *canon =
 	    digest != NULL ? canon_body(c->arena, s->body_canon, digest) : NULL;
@@ -128,7 +133,8 @@ try_undos(
 		bool good = false;
 		buf_reset(&before);
 		undos[i].undo(text, &before);
-		if (before.error == RES_OK && before.len != 0)
+		if (before.error == RES_OK && before.len != 0 &&
+		    !str_eq(buf_str(&before), text))
 			r = fits(c, s, buf_str(&before), &good);
 		if (good)
 			buf_add_c(out, undos[i].cause);
@@ -162,8 +168,8 @@ try_front(
 	return RES_OK;
 }
 
-enum res
-diagnose_body(struct sigcore *c, const struct sig *s, struct buf *out)
+static enum res
+find_cause(struct sigcore *c, const struct sig *s, struct buf *out)
 {
 	uint64_t have = bodyhash_canonical_length(c->hashes, s->body_index);
 	uint64_t length;
@@ -191,4 +197,25 @@ diagnose_body(struct sigcore *c, const struct sig *s, struct buf *out)
 	if (r == RES_OK && out->len == 0)
 		r = try_front(c, s, text, out);
 	return r;
+}
+
+enum res
+diagnose_body(struct sigcore *c, const struct sig *s, struct buf *out)
+{
+	if (c->body_told && c->told_index == s->body_index &&
+	    memcmp(c->told_hash, s->body_hash, DIGEST_LEN) == 0) {
+		buf_add_str(out, c->told_cause);
+		return RES_OK;
+	}
+	enum res r = find_cause(c, s, out);
+	if (r != RES_OK)
+		return r;
+	struct str cause = arena_dup(c->arena, buf_str(out));
+	if (cause.ptr == NULL)
+		return RES_NOMEM;
+	c->body_told = true;
+	c->told_index = s->body_index;
+	memcpy(c->told_hash, s->body_hash, DIGEST_LEN);
+	c->told_cause = cause;
+	return RES_OK;
 }

@@ -26,6 +26,7 @@
 #define SIG_MAX_SIGNATURE   1024 /* bytes: RSA of PUBKEY_MAX_RSA_BITS */
 #define SIG_MAX_TRIES       192  /* header variants hashed per message to find
                                     out why one broke (auth/diagnose.h) */
+#define SIG_MAX_RETRIED     262144 /* body octets hashed again for that */
 #define SIG_TIME_NEVER      INT64_MAX
 
 enum sig_kind { SIG_DKIM, SIG_AMS, SIG_SEAL };
@@ -69,7 +70,14 @@ struct sigcore {
 	unsigned min_rsa_bits;
 	struct buf scratch; /* canonical header octets, reused */
 	struct sink *out;   /* appends to scratch */
-	unsigned tries;     /* header variants a diagnosis may still hash */
+	/* What a diagnosis may still spend on this message, and the last body
+	 * it was asked about: signatures mostly share one. */
+	unsigned tries;
+	size_t retried;
+	bool body_told;
+	size_t told_index;
+	uint8_t told_hash[DIGEST_LEN];
+	struct str told_cause;
 };
 
 HN_CHECK enum res sigcore_init(struct sigcore *c, struct arena *a,
