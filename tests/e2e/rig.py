@@ -165,12 +165,23 @@ class Rig:
 
     def search(self, query):
         """The archive's hits as a list of objects."""
-        out = self.hanaper("archive", "search", "--json", query,
-                           statuses=(0, 1)).stdout.decode()
+        out = self.hanaper("archive", "search", "--json", "--limit", "10000",
+                           query, statuses=(0, 1)).stdout.decode()
         return [json.loads(line) for line in out.splitlines() if line]
 
     def raw(self, ident):
         return self.hanaper("archive", "show", "--raw", str(ident)).stdout
+
+    def contents(self, query):
+        """The bytes of all messages found, by `archive export`."""
+        with tempfile.TemporaryDirectory(dir=self.top) as folder:
+            self.hanaper("archive", "export", "--to", folder, query)
+            out = []
+            for top, _, names in os.walk(folder):
+                for name in (n for n in names if n.endswith(".eml")):
+                    with open(os.path.join(top, name), "rb") as raw:
+                        out.append(raw.read())
+            return out
 
     # ---- the daemon ----
 

@@ -83,13 +83,15 @@ class Flow:
         if all_accepted:
             tap.check(self.refused, [], "refusals")
         tap.check(len(self.acked) > 20, True, "enough mail")
-        found = collections.Counter()
-        contents = rig().contents(f"subject:{self.word}")
-        for content in contents:
-            found[content] += 1
-        wrong = [(token, found[raw]) for token, raw in self.acked
-                 if found[raw] != 1]
+        query = f"subject:{self.word}"
+        found = collections.Counter(
+            hit["subject"].split()[-1] for hit in rig().search(query))
+        wrong = [(token, found[token]) for token, _ in self.acked
+                 if found[token] != 1]
         tap.check(wrong, [], "not exactly once")
+        kept = collections.Counter(rig().contents(query))
+        wrong = [token for token, raw in self.acked if kept[raw] != 1]
+        tap.check(wrong, [], "other bytes")
 
 
 def reload_while_flowing():
