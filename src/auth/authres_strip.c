@@ -65,8 +65,11 @@ read_id(struct arena *a, struct str value, struct str *out)
 		return ID_NONE;
 	if (scan_peek(&w.s) == ';')
 		return ID_REFUSED;
-	if (authres_loose_id(&w, &id) != RES_OK ||
-	    scan_cfws(&w.s) != RES_OK || scan_peek(&w.s) == '=')
+	enum res r = authres_loose_id(&w, &id);
+	if (r == RES_NOMEM)
+		return ID_REFUSED;
+	if (r != RES_OK || scan_cfws(&w.s) != RES_OK ||
+	    scan_peek(&w.s) == '=')
 		return ID_NONE;
 	/* "mx.example.org/foo" is read as "mx.example.org" by some */
 	*out = str_trim(str_sub(id, 0, str_chr(id, '/')));
@@ -123,6 +126,23 @@ parses(struct str value)
 	return r == RES_OK;
 }
 
+/* One of the ids, or without memory to know it. */
+static bool
+matches(struct arena *a, struct str id, const struct str *ids, size_t id_count,
+    struct str org)
+{
+	id = normal_id(a, id);
+	org = normal_id(a, org);
+	if (id.ptr == NULL || org.ptr == NULL)
+		return true;
+	for (size_t i = 0; i < id_count; i++) {
+		struct str ours = normal_id(a, ids[i]);
+		if (ours.ptr == NULL || looks_like(id, ours, org))
+			return true;
+	}
+	return false;
+}
+
 bool
 authres_is_ours(struct arena *a, struct str value, const struct str *ids,
     size_t id_count, struct str org)
@@ -133,15 +153,8 @@ authres_is_ours(struct arena *a, struct str value, const struct str *ids,
 	enum id_form form = read_id(a, value, &id);
 	if (form == ID_REFUSED)
 		return true;
-	if (form != ID_NONE) {
-		id = normal_id(a, id);
-		if (id.ptr == NULL)
-			return true;
-	}
-	org = normal_id(a, org);
-	for (size_t i = 0; id.len != 0 && i < id_count; i++)
-		if (looks_like(id, normal_id(a, ids[i]), org))
-			return true;
+	if (form != ID_NONE && matches(a, id, ids, id_count, org))
+		return true;
 	if (form != ID_UNCLEAR && parses(value))
 		return false;
 	for (size_t i = 0; i < id_count; i++)

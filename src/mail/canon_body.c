@@ -98,6 +98,21 @@ step(struct body *b, char c)
 	}
 }
 
+/* Bytes from `from` to `to` through the machine, while it holds something or
+ * `all`; gives where it stopped. A run of blanks is one step: a body of
+ * nothing else must not be slow. */
+static size_t
+run_machine(struct body *b, const char *p, size_t from, size_t to, bool all)
+{
+	while (from < to && (all || is_holding(b))) {
+		step(b, p[from++]);
+		if (b->blank && !b->cr)
+			while (from < to && ascii_is_wsp(p[from]))
+				from++;
+	}
+	return from;
+}
+
 /* Where the tail begins. */
 static size_t
 tail_simple(const char *p, size_t from, size_t len)
@@ -194,17 +209,14 @@ static void
 body_push(struct sink *s, const char *p, size_t len)
 {
 	struct body *b = (struct body *)s;
-	size_t from = 0;
-	while (from < len && is_holding(b))
-		step(b, p[from++]);
+	size_t from = run_machine(b, p, 0, len, false);
 	size_t tail = b->relaxed ? tail_relaxed(p, from, len) :
 				   tail_simple(p, from, len);
 	if (b->relaxed)
 		relax_middle(b, p + from, tail - from);
 	else
 		emit(b, p + from, tail - from);
-	for (; tail < len; tail++)
-		step(b, p[tail]);
+	run_machine(b, p, tail, len, true);
 }
 
 static enum res

@@ -587,6 +587,46 @@ test_strip_huge(void **state)
 	buf_done(&b);
 }
 
+/* The n-th allocation fails: nothing instead of a part, and a field that is
+ * ours stays ours. */
+static void
+test_no_memory(void **state)
+{
+	(void)state;
+	struct str value = STR("\"mx.example.org\" (c); dkim=fail reason=\"a\""
+			       " header.d=b.c header.i=@b.c; spf=pass (d)");
+	struct str id = STR("MX.example.org");
+	bool read = false, wrote = false;
+	for (size_t max = 16; !read || !wrote; max += 16) {
+		struct authres_field f = { .version = 77 };
+		struct arena *a = arena_new(max);
+		enum res r = authres_parse(a, value, AUTHRES_LENIENT, &f);
+		assert_true(r == RES_OK || r == RES_NOMEM);
+		assert_int_equal(f.version, r == RES_OK ? 1 : 77);
+		read |= r == RES_OK;
+		arena_free(&a);
+
+		a = arena_new(max);
+		assert_true(authres_is_ours(
+		    a, value, &id, 1, STR("example.org")));
+		arena_free(&a);
+
+		a = arena_new(max);
+		struct authres *w = authres_begin(a, id);
+		if (w != NULL) {
+			authres_result(w, "dkim", AUTH_FAIL);
+			authres_reason(w, "x");
+			authres_address(w, "header", "i", STR("@b.c"));
+			struct str s = authres_finish(w);
+			wrote |= s.ptr != NULL;
+			if (s.ptr != NULL)
+				assert_str(s, " MX.example.org;\n\tdkim=fail "
+					      "reason=\"x\" header.i=@b.c");
+		}
+		arena_free(&a);
+	}
+}
+
 int
 main(void)
 {
@@ -605,6 +645,7 @@ main(void)
 		cmocka_unit_test(test_strip),
 		cmocka_unit_test(test_strip_without_org),
 		cmocka_unit_test(test_strip_huge),
+		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests_name(
 	    "auth/authres", tests, setup, teardown);

@@ -378,6 +378,41 @@ test_envelope(void **state)
 	}
 }
 
+/* The n-th allocation fails: RES_NOMEM, never a shorter list. */
+static void
+test_no_memory(void **state)
+{
+	(void)state;
+	struct str value = STR("Joe <a@b.c>, \"x y\" <\"d e\"@f.g> (c), h@i.j"
+			       " (k), l@m.n, g: o@p.q;");
+	struct address_list all, l;
+	struct from_domains f;
+	assert_ok(address_parse_list(arena, value, &all));
+	assert_int_equal(all.count, 5);
+	size_t failed = 0;
+	for (size_t max = 16;; max += 16) {
+		struct arena *a = arena_new(max);
+		enum res r = address_parse_list(a, value, &l);
+		if (r == RES_OK)
+			assert_string_equal(
+			    listed(&l).ptr, listed(&all).ptr);
+		else
+			assert_int_equal(r, RES_NOMEM);
+		failed += r != RES_OK;
+		arena_free(&a);
+		a = arena_new(max);
+		enum res from = address_from_value(a, value, &f);
+		if (from == RES_OK)
+			assert_int_equal(f.count, 5);
+		else
+			assert_int_equal(from, RES_NOMEM);
+		arena_free(&a);
+		if (from == RES_OK)
+			break;
+	}
+	assert_true(failed > 10);
+}
+
 int
 main(void)
 {
@@ -391,6 +426,7 @@ main(void)
 		cmocka_unit_test(test_from_bounds),
 		cmocka_unit_test(test_state_text),
 		cmocka_unit_test(test_envelope),
+		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests_name(
 	    "mail/address", tests, setup, teardown);

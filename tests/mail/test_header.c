@@ -228,6 +228,34 @@ test_unfold(void **state)
 	assert_non_null(header_unfold(arena, STR_EMPTY).ptr);
 }
 
+/* The n-th allocation fails: what was added stays usable. */
+static void
+test_no_memory(void **state)
+{
+	(void)state;
+	size_t added = 0;
+	for (size_t max = 16; added < 400; max += 1000) {
+		struct arena *a = arena_new(max);
+		struct header *h = header_new(a, 0);
+		enum res r = RES_OK;
+		added = 0;
+		while (h != NULL && added < 400 && r == RES_OK) {
+			char name[16];
+			snprintf(name, sizeof name, "X-%zu", added);
+			r = header_add(h, str_c(name), STR(" v"));
+			added += r == RES_OK;
+		}
+		if (h != NULL) {
+			assert_int_equal(header_count(h), added);
+			assert_int_equal(header_overflowed(h), r != RES_OK);
+			assert_true(r == RES_OK || r == RES_NOMEM);
+			assert_int_equal(
+			    header_find(h, STR("X-0")) != NULL, added > 0);
+		}
+		arena_free(&a);
+	}
+}
+
 static void
 test_name_valid(void **state)
 {
@@ -260,6 +288,7 @@ main(void)
 		    test_one_name_many_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pick, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unfold, setup, teardown),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_name_valid),
 	};
 	return cmocka_run_group_tests_name("mail/header", tests, NULL, NULL);
