@@ -41,6 +41,7 @@ struct config *cli_config(const char *path, int *out_status);
 int cmd_verify(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_key(int argc, char **argv);
 
 #endif

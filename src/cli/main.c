@@ -6,6 +6,7 @@
 
 static const struct command commands[] = {
 	{ "check", cmd_check, "is the set-up right?" },
+	{ "explain", cmd_explain, "why was this message treated so?" },
 	{ "key", cmd_key, "make keys, say what to publish, list them" },
 	{ "sign", cmd_sign, "put DKIM signatures on message files" },
 	{ "verify", cmd_verify, "judge message files by all methods" },

@@ -131,7 +131,7 @@ drain(struct role *role)
 		_exit(0);
 	milter_drain();
 	if (milter_wait_idle(began_us + DRAIN_US) == RES_OK)
-		snapshot_close_store(role->now);
+		snapshot_close_stores(role->now);
 	else
 		log_warning("messages under way were not waited for any longer");
 	_exit(0);

@@ -20,7 +20,7 @@ struct snapshot {
 	struct flow_env env; /* first: snapshot_of() */
 	atomic_uint refs;
 	struct arena *arena;
-	struct shared *resolver, *store, *published, *keys;
+	struct shared *resolver, *store, *published, *keys, *decisions;
 };
 
 static struct flow_counters counters;
@@ -89,6 +89,13 @@ release_keys(void *object)
 {
 	struct key_cache *c = object;
 	key_cache_free(&c);
+}
+
+static void
+release_decisions(void *object)
+{
+	struct decisions *d = object;
+	decisions_close(&d);
 }
 
 /* --- parts from a configuration --- */
@@ -213,6 +220,33 @@ use_keys(struct snapshot *s, const struct snapshot *old)
 	return c != NULL ? shared_new(c, release_keys, &s->keys) : RES_NOMEM;
 }
 
+/* Without it mail is judged as well; only nobody can explain it later. */
+static enum res
+use_decisions(struct snapshot *s, const struct snapshot *old)
+{
+	const struct config *c = s->env.config;
+	struct decisions *d = NULL;
+	struct err err = { "" };
+	if (old != NULL && old->decisions != NULL &&
+	    str_eq(c->state_dir, old->env.config->state_dir)) {
+		s->decisions = shared_ref(old->decisions);
+		return RES_OK;
+	}
+	struct str path = arena_printf(
+	    s->arena, "%.*s/" DECISIONS_FILE, STR_ARG(c->state_dir));
+	struct decisions_options o = { .path = path.ptr,
+		.keep_us = DECISIONS_KEEP_US,
+		.max_bytes = DECISIONS_MAX_BYTES,
+		.clock = CLOCK_SYSTEM };
+	if (path.ptr == NULL)
+		return RES_NOMEM;
+	if (decisions_open(&o, &err, &d) != RES_OK) {
+		log_warning("%s: decisions are not kept", err.text);
+		return RES_OK;
+	}
+	return shared_new(d, release_decisions, &s->decisions);
+}
+
 static enum res
 build(struct snapshot *s, struct str text, const char *path,
     struct snapshot *previous, struct err *err)
@@ -226,6 +260,8 @@ build(struct snapshot *s, struct str text, const char *path,
 		r = use_published(s, previous);
 	if (r == RES_OK)
 		r = use_keys(s, previous);
+	if (r == RES_OK)
+		r = use_decisions(s, previous);
 	if (r == RES_OK)
 		r = use_store(s, previous, err);
 	return r;
@@ -251,6 +287,7 @@ snapshot_new(struct str text, const char *path, struct signer *signer,
 	s->env.store = s->store != NULL ? s->store->object : NULL;
 	s->env.published = s->published->object;
 	s->env.keys = s->keys->object;
+	s->env.decisions = s->decisions != NULL ? s->decisions->object : NULL;
 	s->env.signer = s->env.config->mode != MODE_VERIFY ? signer : NULL;
 	s->env.clock = CLOCK_SYSTEM;
 	s->env.counters = &counters;
@@ -278,6 +315,7 @@ snapshot_unref(struct snapshot **sp)
 	shared_unref(&s->store);
 	shared_unref(&s->published);
 	shared_unref(&s->keys);
+	shared_unref(&s->decisions);
 	shared_unref(&s->resolver);
 	config_unref(&s->env.config);
 	arena_free(&s->arena);
@@ -297,11 +335,16 @@ snapshot_of(const struct flow_env *env)
 }
 
 void
-snapshot_close_store(struct snapshot *s)
+snapshot_close_stores(struct snapshot *s)
 {
-	if (s->store == NULL || s->store->object == NULL)
-		return;
-	struct store *store = s->store->object;
-	s->store->object = NULL;
-	store_close(&store);
+	if (s->store != NULL && s->store->object != NULL) {
+		struct store *store = s->store->object;
+		s->store->object = NULL;
+		store_close(&store);
+	}
+	if (s->decisions != NULL && s->decisions->object != NULL) {
+		struct decisions *decisions = s->decisions->object;
+		s->decisions->object = NULL;
+		decisions_close(&decisions);
+	}
 }

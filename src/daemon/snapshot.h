@@ -22,8 +22,8 @@ void snapshot_unref(struct snapshot **s);
 const struct flow_env *snapshot_env(const struct snapshot *s);
 /* The snapshot that an environment is of. */
 struct snapshot *snapshot_of(const struct flow_env *env);
-/* Close its archive in order, whoever still holds the snapshot: the process
+/* Close its archive and decisions in order, whoever still holds the snapshot: the process
  * is about to end and nothing is under way. */
-void snapshot_close_store(struct snapshot *s);
+void snapshot_close_stores(struct snapshot *s);
 
 #endif

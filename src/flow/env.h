@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "archive/decisions.h"
 #include "archive/store.h"
 #include "auth/key_record.h"
 #include "base/clock.h"
@@ -27,6 +28,7 @@ struct flow_env {
 	struct key_cache *keys;     /* parsed key records; NULL: none kept */
 	struct signer *signer;      /* NULL: this program does not sign */
 	struct store *store;        /* NULL: no archive */
+	struct decisions *decisions; /* NULL: decisions are not kept */
 	struct clock clock;
 	struct flow_counters *counters; /* never NULL */
 	struct published *published; /* NULL: key records are not looked for */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "flow/state.h"
+#include "flow/trace.h"
 
 #define MAX_RECORD ((size_t)16 << 20)
 
@@ -229,17 +230,11 @@ add_envelope(struct record *r, const struct message *m)
 static void
 fill_meta(struct record *r, const struct message *m)
 {
-	static const char *const reply_words[] = { [REPLY_ACCEPT] = "accept",
-		[REPLY_TEMPFAIL] = "tempfail", [REPLY_REJECT] = "reject" };
-	const struct decision *d = &m->decision;
-	const char *disposition = d->quarantine != NULL ? "hold" :
-	    m->policy.action == POLICY_MARK ? "quarantine" :
-					  reply_words[d->reply];
 	add_envelope(r, m);
 	record_add(r, META_AUTHSERV_ID, results_authserv_id(m));
 	record_add(r, META_RESULTS, m->payload);
 	add_verdicts(r, m);
-	record_add(r, META_DISPOSITION, str_c(disposition));
+	record_add(r, META_DISPOSITION, str_c(message_disposition(m)));
 	record_add(r, META_DECISION_ID, m->id);
 	record_add_u64(r, META_HEADER_BYTES, m->header_bytes);
 	struct str options = arena_printf(m->arena,
@@ -251,45 +246,6 @@ fill_meta(struct record *r, const struct message *m)
 	    (unsigned long long)m->config->min_rsa_bits,
 	    (int)m->config->body_length);
 	record_add(r, META_VERIFY_OPTIONS, options);
-}
-
-static void
-add_data(struct record *r, const struct dns_answer *a,
-    const struct dns_record *rr)
-{
-	struct buf text;
-	buf_init(&text, DNS_MAX_TXT + 16);
-	if (a->type == DNS_A || a->type == DNS_AAAA) {
-		ip_format(&text, &rr->ip);
-	} else {
-		if (a->type == DNS_MX)
-			buf_addf(&text, "%u ", rr->preference);
-		buf_add_str(&text, rr->data);
-	}
-	record_add(r, EVIDENCE_RECORD, buf_str(&text));
-	buf_done(&text);
-}
-
-static void
-fill_evidence(struct record *r, const struct message *m)
-{
-	for (size_t i = 0; i < dns_session_count(m->dns); i++) {
-		const struct dns_answer *a = dns_session_at(m->dns, i);
-		struct record one;
-		record_init(&one, MAX_RECORD);
-		record_add(&one, EVIDENCE_NAME, a->name);
-		record_add_u16(&one, EVIDENCE_TYPE, (uint16_t)a->type);
-		record_add(&one, EVIDENCE_STATUS,
-		    str_c(dns_status_text(a->status)));
-		record_add(&one, EVIDENCE_SECURE,
-		    str_of(a->secure ? "\1" : "\0", 1));
-		record_add_u32(&one, EVIDENCE_TTL, a->ttl);
-		record_add_u64(&one, EVIDENCE_TIME, (uint64_t)a->time_us);
-		for (size_t j = 0; j < a->count; j++)
-			add_data(&one, a, &a->records[j]);
-		record_add_record(r, EVIDENCE_DNS_ANSWER, &one);
-		record_done(&one);
-	}
 }
 
 static void
@@ -322,7 +278,7 @@ keep_finish(struct message *m)
 	record_init(&evidence, MAX_RECORD);
 	record_init(&edits, MAX_RECORD);
 	fill_meta(&meta, m);
-	fill_evidence(&evidence, m);
+	trace_evidence(m, &evidence);
 	fill_edits(&edits, m);
 	enum res r = meta.buf.error;
 	if (r == RES_OK)

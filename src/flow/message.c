@@ -75,6 +75,22 @@ message_internal(struct message *m, const char *what)
 		    what);
 }
 
+const char *
+message_disposition(const struct message *m)
+{
+	switch (m->decision.reply) {
+	case REPLY_TEMPFAIL:
+		return "tempfail";
+	case REPLY_REJECT:
+		return "reject";
+	case REPLY_ACCEPT:
+		break;
+	}
+	if (m->decision.quarantine != NULL)
+		return "hold";
+	return m->policy.action == POLICY_MARK ? "quarantine" : "accept";
+}
+
 /* --- stages -------------------------------------------------------------- */
 
 /* A short id that is unique enough to be asked for later: the arrival time in
@@ -411,6 +427,7 @@ message_finish(struct message *m, struct str queue_id)
 	if (d->reply != REPLY_ACCEPT)
 		d->edit_count = 0;
 	count(m);
+	remember(m);
 	report_line(m);
 	return d;
 }

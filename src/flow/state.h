@@ -11,6 +11,8 @@
  *   judge.c     from verdicts to policy's questions
  *   edits.c     the list of edits, its cap, forged fields, the header after
  *   keep.c      the archive's record of the message
+ *   trace.c     everything the decision rested on, as one record
+ *   remember.c  the decision store's entry
  *   report.c    the one log line */
 #ifndef FLOW_STATE_H
 #define FLOW_STATE_H
@@ -116,6 +118,12 @@ void message_refuse(struct message *m, enum reply_kind reply, const char *code,
     const char *enhanced, const char *word, const char *text);
 /* Out of memory or a fault of ours: on_internal_error decides. */
 void message_internal(struct message *m, const char *what);
+
+/* "accept", "quarantine", "hold", "tempfail" or "reject". */
+const char *message_disposition(const struct message *m);
+
+/* remember.c: the decision store's entry; never waits. */
+void remember(struct message *m);
 
 /* direction.c */
 void direction_decide(struct message *m);

@@ -188,6 +188,24 @@ def errors_name_what_is_wrong():
            f"exit {want} and a word about {word}", r)
 
 
+def explained():
+    r = hanaper("explain", "-c", path("conf"), "--zone", path("zone"),
+                "--ip", "198.51.100.9", "--from", "ann@example.org",
+                path("bad.eml"))
+    text = r.stdout.decode()
+    for words in ("inbound", "DKIM 1: fail, body hash did not verify",
+                  "SPF of MAIL FROM: fail", "DMARC: fail",
+                  "it asks for reject (p)", "dmarc = note",
+                  "to pass: a valid signature with d= of example.org",
+                  "rsa._domainkey.example.org TXT OK"):
+        ok(words in text, f"the explanation says {words!r}", text)
+    r = hanaper("explain", "-c", path("conf"), "--zone", path("zone"),
+                "--auth", "ann", path("plain.eml"))
+    ok(b"signed by example.org, selector rsa" in r.stdout, "outbound", r)
+    r = hanaper("explain", "-c", path("conf"), "no-such-id")
+    ok(r.returncode != 0 and b"state_dir" in r.stderr, "unknown id", r)
+
+
 def published():
     zone = {}
     with open(path("zone"), encoding="ascii") as lines:
@@ -246,5 +264,5 @@ setup()
 tap.run([(f.__name__.replace("_", " "), f) for f in (
     both_keys_sign, standard_input_verifies, json_tells_all,
     a_changed_body_exits_1, no_signature_exits_1, several_files_in_one_call,
-    age, one_field, errors_name_what_is_wrong, dkimpy_agrees,
+    age, one_field, explained, errors_name_what_is_wrong, dkimpy_agrees,
     mail_dkim_agrees)], cleanup=work.cleanup)

@@ -1,0 +1,105 @@
+/* hanaper explain: why a message was treated as it was. By decision id or
+ * queue id from the decision store, or for a file as if it came now. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "archive/decisions.h"
+#include "cli/offline.h"
+#include "flow/explain.h"
+#include "flow/trace.h"
+
+#define MAX_TEXT ((size_t)16 << 20)
+
+static const struct option options[] = {
+	OFFLINE_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static int
+print_one(struct str trace, struct str evidence)
+{
+	struct buf out;
+	buf_init(&out, MAX_TEXT);
+	enum res r = explain_render(trace, evidence, &out);
+	fwrite(out.ptr, 1, out.len, stdout);
+	buf_done(&out);
+	return r == RES_OK ? EX_OK :
+	    cli_fail(cli_status(r), "the record is damaged: %s", res_text(r));
+}
+
+static int
+explain_file(struct offline *o, const char *file)
+{
+	struct record trace, evidence;
+	int status = EX_OK;
+	if (offline_judge(o, file, &status) == NULL)
+		return status;
+	record_init(&trace, MAX_TEXT);
+	record_init(&evidence, MAX_TEXT);
+	trace_encode(o->message, &trace);
+	trace_evidence(o->message, &evidence);
+	status = print_one(buf_str(&trace.buf), buf_str(&evidence.buf));
+	record_done(&trace);
+	record_done(&evidence);
+	return status;
+}
+
+static int
+explain_kept(struct offline *o, const char *key)
+{
+	struct err err = { "" };
+	struct decision_entry *found = NULL;
+	size_t count = 0;
+	int status = EX_OK;
+	struct config *config = cli_settings_load(&o->settings, &status);
+	struct arena *a = arena_new(0);
+	if (config == NULL || a == NULL) {
+		arena_free(&a);
+		return config == NULL ? status : EX_OSERR;
+	}
+	struct str path = arena_printf(
+	    a, "%.*s/" DECISIONS_FILE, STR_ARG(config->state_dir));
+	enum res r = decisions_find(
+	    path.ptr, a, str_c(key), &err, &found, &count);
+	if (r != RES_OK)
+		status = cli_fail(cli_status(r), "%s", err.text[0] != '\0' ?
+		    err.text : "no such decision in the last days: give the "
+		    "id of a log line or reply, a queue id, or a file");
+	for (size_t i = 0; r == RES_OK && i < count; i++) {
+		if (i > 0)
+			puts("\n--------------------------------------------\n");
+		status = print_one(found[i].trace, found[i].evidence);
+	}
+	config_unref(&config);
+	arena_free(&a);
+	return status;
+}
+
+int
+cmd_explain(int argc, char **argv)
+{
+	struct offline o = { .mode = MODE_AUTO };
+	int c, status;
+	while ((c = getopt_long(argc, argv, OFFLINE_SHORT, options, NULL)) != -1)
+		if (!offline_option(&o, c, optarg))
+			return cli_usage("explain", OFFLINE_USAGE
+			    " ID|QUEUEID|FILE");
+	if (optind + 1 != argc)
+		return cli_usage("explain", OFFLINE_USAGE " ID|QUEUEID|FILE");
+	const char *what = argv[optind];
+	if (strcmp(what, "-") == 0 || access(what, F_OK) == 0) {
+		status = offline_prepare(&o);
+		if (status == EX_OK)
+			status = explain_file(&o, what);
+	} else {
+		status = explain_kept(&o, what);
+	}
+	offline_done(&o);
+	if (fflush(stdout) != 0)
+		status = cli_fail(EX_IOERR, "standard output: %s",
+		    strerror(errno));
+	return status;
+}
