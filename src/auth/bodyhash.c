@@ -28,7 +28,7 @@ struct stream {
 	struct sink *at_tail; /* the digest's state before the tail */
 	uint64_t total;
 	size_t kept;
-	char tail[BODYHASH_TAIL_MAX];
+	char *tail; /* BODYHASH_TAIL_MAX bytes */
 };
 
 struct bodyhash_set {
@@ -114,7 +114,7 @@ stream_push(struct sink *sink, const char *bytes, size_t len)
 {
 	struct stream *st = (struct stream *)sink;
 	st->total += len;
-	if (len > sizeof st->tail - st->kept) {
+	if (len > BODYHASH_TAIL_MAX - st->kept) {
 		/* All but the last BODYHASH_TAIL_MIN octets go on. */
 		size_t on = st->kept + len - BODYHASH_TAIL_MIN;
 		size_t old = on < st->kept ? on : st->kept;
@@ -159,8 +159,9 @@ stream_new(struct bodyhash_set *s, enum canon c)
 	st->sink = (struct sink){ stream_push, stream_finish };
 	st->set = s;
 	st->canon = c;
+	st->tail = arena_alloc_raw(s->arena, BODYHASH_TAIL_MAX);
 	st->digest = digest_sink(s->arena, st->whole);
-	if (st->digest == NULL)
+	if (st->tail == NULL || st->digest == NULL)
 		return NULL;
 	look(st); /* l=0 ends before it begins */
 	return st;

@@ -147,7 +147,10 @@ parse_h(struct parse *p, struct str v)
 		return;
 	}
 	s->h = taglist_strip(p->arena, v);
-	struct str *names = arena_array(p->arena, SIG_MAX_NAMES, sizeof *names);
+	size_t room = 1;
+	for (size_t i = 0; i < s->h.len && room < SIG_MAX_NAMES; i++)
+		room += s->h.ptr[i] == ':';
+	struct str *names = arena_array(p->arena, room, sizeof *names);
 	if (s->h.ptr == NULL || names == NULL) {
 		p->error = RES_NOMEM;
 		return;

@@ -81,7 +81,7 @@ add_block(struct arena *a, size_t size)
 }
 
 void *
-arena_alloc(struct arena *a, size_t size)
+arena_alloc_raw(struct arena *a, size_t size)
 {
 	if (size > SIZE_MAX - ALIGNMENT)
 		return NULL;
@@ -98,7 +98,14 @@ arena_alloc(struct arena *a, size_t size)
 	void *p = b->bytes + b->used;
 	b->used += size;
 	a->used += size;
-	return memset(p, 0, size);
+	return p;
+}
+
+void *
+arena_alloc(struct arena *a, size_t size)
+{
+	void *p = arena_alloc_raw(a, size);
+	return p != NULL ? memset(p, 0, size) : NULL;
 }
 
 void *

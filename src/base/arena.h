@@ -25,6 +25,9 @@ void arena_free(struct arena **a);
 /* Zeroed memory aligned for any type, or NULL at the limit or without
  * memory. size 0 gives a valid pointer. */
 void *arena_alloc(struct arena *a, size_t size);
+/* The same, not zeroed: for large buffers that are written before they are
+ * read. */
+void *arena_alloc_raw(struct arena *a, size_t size);
 #define ARENA_NEW(a, type) ((type *)arena_alloc((a), sizeof(type)))
 
 /* `count` zeroed elements; NULL also when the product overflows. */

@@ -67,6 +67,7 @@ scan_value(struct scan *s, bool allow_utf8, struct tag *tag)
 	tag->from = s->at;
 	skip_fws(s);
 	size_t from = s->at, to = s->at;
+	bool ascii = true;
 	while (!at_end(s) && s->text.ptr[s->at] != ';') {
 		size_t n = fws_at(s->text, s->at);
 		if (n != 0) {
@@ -75,11 +76,12 @@ scan_value(struct scan *s, bool allow_utf8, struct tag *tag)
 		}
 		if (!is_value_byte(s->text.ptr[s->at], allow_utf8))
 			return RES_SYNTAX;
+		ascii &= (unsigned char)s->text.ptr[s->at] < 0x80;
 		to = ++s->at;
 	}
 	tag->to = s->at;
 	tag->value = str_sub(s->text, from, to - from);
-	if (allow_utf8 && !utf8_valid(tag->value))
+	if (!ascii && !utf8_valid(tag->value))
 		return RES_SYNTAX;
 	return RES_OK;
 }
