@@ -41,8 +41,8 @@ void authres_value(struct authres *w, const char *ptype, const char *property,
 /* An address, "@domain" or a domain. Written bare, with its local part when
  * that is a dot-atom, else the domain alone; U-labels become A-labels; what is
  * no domain name is quoted. */
-void authres_address(struct authres *w, const char *ptype,
-    const char *property, struct str address);
+void authres_address(struct authres *w, const char *ptype, const char *property,
+    struct str address);
 /* " mx.example.org;\n\tspf=pass …", or " mx.example.org; none". ptr NULL
  * without memory or past AUTHRES_MAX_TEXT. */
 struct str authres_finish(struct authres *w);
@@ -67,9 +67,9 @@ struct authres_item {
 	struct authres_property *properties;
 };
 struct authres_field {
-	struct str id;      /* unquoted; empty in Microsoft's form */
-	unsigned version;   /* 1, as others are not read */
-	bool none;          /* "; none" */
+	struct str id;    /* unquoted; empty in Microsoft's form */
+	unsigned version; /* 1, as others are not read */
+	bool none;        /* "; none" */
 	size_t count;
 	struct authres_item *items;
 };

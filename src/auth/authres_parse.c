@@ -25,8 +25,7 @@ static const struct {
 	{ "dkim", " none pass fail policy neutral temperror permerror ",
 	    false },
 	{ "dmarc", " none pass fail temperror permerror ", false },
-	{ "spf",
-	    " none pass fail softfail policy neutral temperror permerror ",
+	{ "spf", " none pass fail softfail policy neutral temperror permerror ",
 	    true },
 	{ "iprev", " pass fail temperror permerror ", false },
 };
@@ -37,9 +36,9 @@ is_registered(struct parse *p, struct str method, struct str result)
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
 		if (!str_eq(method, str_c(known[i].method)))
 			continue;
-		struct str word = known[i].any_case ?
-		    arena_lower(p->w.arena, result) :
-		    result;
+		struct str word = known[i].any_case
+		    ? arena_lower(p->w.arena, result)
+		    : result;
 		word = arena_printf(p->w.arena, " %.*s ", STR_ARG(word));
 		return str_find(str_c(known[i].results), word) != SIZE_MAX;
 	}
@@ -54,8 +53,8 @@ add_property(struct parse *p, struct authres_item *item,
 	if (n == AUTHRES_MAX_PROPERTIES)
 		return RES_LIMIT;
 	if ((n & (n - 1)) == 0) { /* 0, 1, 2, 4, …: full */
-		struct authres_property *more = arena_array(
-		    p->w.arena, n != 0 ? n * 2 : 1, sizeof *more);
+		struct authres_property *more =
+		    arena_array(p->w.arena, n != 0 ? n * 2 : 1, sizeof *more);
 		if (more == NULL)
 			return RES_NOMEM;
 		if (n != 0)
@@ -177,8 +176,8 @@ parse_result(struct parse *p, struct str method)
 		return RES_SYNTAX;
 	if ((r = scan_cfws(&p->w.s)) != RES_OK)
 		return r;
-	r = p->w.strict ? authres_keyword(&p->w, &result) :
-			  authres_loose_value(&p->w, &result);
+	r = p->w.strict ? authres_keyword(&p->w, &result)
+			: authres_loose_value(&p->w, &result);
 	if (r != RES_OK)
 		return r;
 	if (p->w.strict && !is_registered(p, item.method, result))
@@ -223,7 +222,8 @@ parse_behind_id(struct parse *p)
 		if (first && c >= '0' && c <= '9')
 			r = authres_version(&p->w, &p->out->version);
 		else
-			r = p->w.strict ? RES_SYNTAX : authres_word(&p->w, &word);
+			r = p->w.strict ? RES_SYNTAX
+					: authres_word(&p->w, &word);
 		if (r != RES_OK || (r = scan_cfws(&p->w.s)) != RES_OK)
 			return r;
 	}
@@ -238,8 +238,8 @@ parse_id(struct parse *p, bool *out_missing)
 	if (r != RES_OK)
 		return r;
 	size_t from = p->w.s.at;
-	r = p->w.strict ? authres_strict_value(&p->w, &p->out->id) :
-			authres_loose_id(&p->w, &p->out->id);
+	r = p->w.strict ? authres_strict_value(&p->w, &p->out->id)
+			: authres_loose_id(&p->w, &p->out->id);
 	if (r != RES_OK || (r = scan_cfws(&p->w.s)) != RES_OK)
 		return r;
 	if (p->w.strict || scan_peek(&p->w.s) != '=')
@@ -275,9 +275,9 @@ authres_parse(struct arena *a, struct str value, enum authres_mode mode,
     struct authres_field *out)
 {
 	struct authres_field field = { .version = 1 };
-	struct parse p = { .w.arena = a,
-		.w.strict = mode == AUTHRES_STRICT,
-		.out = &field };
+	struct parse p = {
+		.w.arena = a, .w.strict = mode == AUTHRES_STRICT, .out = &field
+	};
 	if (!p.w.strict && authres_join_lines(a, &value) != RES_OK)
 		return RES_NOMEM;
 	p.w.s.text = str_trim(value);

@@ -37,8 +37,8 @@ authres_keyword(struct authres_scan *w, struct str *out)
 {
 	size_t from = w->s.at;
 	int c = scan_peek(&w->s);
-	while (c > 0 && (ascii_is_alpha((char)c) || ascii_is_digit((char)c) ||
-	    c == '-')) {
+	while (c > 0 &&
+	    (ascii_is_alpha((char)c) || ascii_is_digit((char)c) || c == '-')) {
 		w->s.at++;
 		c = scan_peek(&w->s);
 	}
@@ -68,8 +68,9 @@ is_token(struct str s)
 static bool
 is_address_byte(int c)
 {
-	return c > 0 && c < 0x80 && (authres_is_token_byte((char)c) ||
-	    c == '/' || c == '?' || c == '=' || c == '@');
+	return c > 0 && c < 0x80 &&
+	    (authres_is_token_byte((char)c) || c == '/' || c == '?' ||
+		c == '=' || c == '@');
 }
 
 /* value = token / quoted-string */
@@ -113,9 +114,9 @@ authres_pvalue(struct authres_scan *w, struct str *out)
 	size_t at = str_rchr(bare, '@');
 	if (at == SIZE_MAX || !domain_valid(str_skip(bare, at + 1)))
 		return RES_SYNTAX;
-	return at == 0 || authres_is_dot_atom(str_sub(bare, 0, at)) ?
-	    RES_OK :
-	    RES_SYNTAX;
+	return at == 0 || authres_is_dot_atom(str_sub(bare, 0, at))
+	    ? RES_OK
+	    : RES_SYNTAX;
 }
 
 /* --- words and values of the world ----------------------------------------- */
@@ -166,8 +167,8 @@ authres_loose_value(struct authres_scan *w, struct str *out)
 	if (str_eq(*out, STR("=")))
 		return RES_SYNTAX;
 	/* user parts in quotes stay as written: "a b"@example.org */
-	return quotes && quoted.len == out->len ? unquoted(w, quoted, out) :
-						  RES_OK;
+	return quotes && quoted.len == out->len ? unquoted(w, quoted, out)
+						: RES_OK;
 }
 
 enum res

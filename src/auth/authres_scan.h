@@ -26,8 +26,8 @@ authres_is_dot_atom(struct str s)
 		if (c == '.' && dot)
 			return false;
 		dot = c == '.';
-		if (!dot && !authres_is_token_byte(c) && c != '/' &&
-		    c != '?' && c != '=')
+		if (!dot && !authres_is_token_byte(c) && c != '/' && c != '?' &&
+		    c != '=')
 			return false;
 	}
 	return !dot;
@@ -44,8 +44,7 @@ struct authres_scan {
 HN_CHECK enum res authres_word(struct authres_scan *w, struct str *out);
 HN_CHECK enum res authres_keyword(struct authres_scan *w, struct str *out);
 /* token / quoted-string */
-HN_CHECK enum res authres_strict_value(
-    struct authres_scan *w, struct str *out);
+HN_CHECK enum res authres_strict_value(struct authres_scan *w, struct str *out);
 /* value / [ [ local-part ] "@" ] domain-name; a quoted local-part is given as
  * written. */
 HN_CHECK enum res authres_pvalue(struct authres_scan *w, struct str *out);

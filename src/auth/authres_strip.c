@@ -52,8 +52,8 @@ read_behind_id(struct authres_scan *w)
 		return ID_REFUSED;
 	if (r == RES_OK && scan_cfws(&w->s) != RES_OK)
 		return ID_UNCLEAR;
-	return scan_peek(&w->s) == ';' || scan_peek(&w->s) == -1 ? ID_CLEAR :
-								   ID_UNCLEAR;
+	return scan_peek(&w->s) == ';' || scan_peek(&w->s) == -1 ? ID_CLEAR
+								 : ID_UNCLEAR;
 }
 
 static enum id_form
@@ -68,8 +68,7 @@ read_id(struct arena *a, struct str value, struct str *out)
 	enum res r = authres_loose_id(&w, &id);
 	if (r == RES_NOMEM)
 		return ID_REFUSED;
-	if (r != RES_OK || scan_cfws(&w.s) != RES_OK ||
-	    scan_peek(&w.s) == '=')
+	if (r != RES_OK || scan_cfws(&w.s) != RES_OK || scan_peek(&w.s) == '=')
 		return ID_NONE;
 	/* "mx.example.org/foo" is read as "mx.example.org" by some */
 	*out = str_trim(str_sub(id, 0, str_chr(id, '/')));

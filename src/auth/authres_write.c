@@ -7,7 +7,11 @@
 /* The field is a list of pieces that are never broken; lines break between
  * them. Kept as pieces until the end, because the payload for the ARC set is
  * the same without comments and folds. */
-enum piece_kind { PIECE_RESULT, PIECE_DETAIL, PIECE_COMMENT };
+enum piece_kind {
+	PIECE_RESULT,
+	PIECE_DETAIL,
+	PIECE_COMMENT
+};
 
 struct piece {
 	struct piece *next;
@@ -249,9 +253,9 @@ built(const struct authres *w,
 	struct buf b;
 	buf_init(&b, AUTHRES_MAX_TEXT);
 	build(w, &b);
-	struct str s = b.error == RES_OK && !w->failed ?
-	    arena_dup(w->arena, buf_str(&b)) :
-	    STR_EMPTY;
+	struct str s = b.error == RES_OK && !w->failed
+	    ? arena_dup(w->arena, buf_str(&b))
+	    : STR_EMPTY;
 	buf_done(&b);
 	return s;
 }

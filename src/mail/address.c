@@ -203,8 +203,7 @@ parse_angle(struct parse *p, struct address *out)
 	return scan_cfws(s);
 }
 
-static enum res
-parse_group(struct parse *p);
+static enum res parse_group(struct parse *p);
 
 /* A phrase begins with a word (obs-phrase), not with a dot. */
 static bool
@@ -232,8 +231,8 @@ parse_address(struct parse *p, bool group_allowed)
 			return RES_SYNTAX;
 		r = parse_angle(p, &item);
 	} else if (scan_byte(s, ':')) {
-		return group_allowed && is_phrase(&w) ? parse_group(p) :
-							RES_SYNTAX;
+		return group_allowed && is_phrase(&w) ? parse_group(p)
+						      : RES_SYNTAX;
 	} else {
 		return RES_SYNTAX;
 	}
@@ -284,12 +283,12 @@ parse_group(struct parse *p)
 }
 
 enum res
-address_parse_list(
-    struct arena *a, struct str value, struct address_list *out)
+address_parse_list(struct arena *a, struct str value, struct address_list *out)
 {
 	struct address_list list = { 0, NULL, false };
-	struct parse p = { .arena = a, .scan.text = str_trim(value),
-		.list = &list };
+	struct parse p = {
+		.arena = a, .scan.text = str_trim(value), .list = &list
+	};
 	enum res r = parse_elements(&p, -1);
 	if (r != RES_OK)
 		return r;

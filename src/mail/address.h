@@ -13,12 +13,12 @@
 #include "base/str.h"
 #include "mail/header.h"
 
-#define ADDRESS_MAX         1000 /* in one field; more is RES_LIMIT */
-#define FROM_MAX_FIELDS     16   /* further From fields are only counted */
-#define FROM_MAX_DOMAINS    64   /* further distinct domains are left out */
+#define ADDRESS_MAX      1000 /* in one field; more is RES_LIMIT */
+#define FROM_MAX_FIELDS  16   /* further From fields are only counted */
+#define FROM_MAX_DOMAINS 64   /* further distinct domains are left out */
 
 struct address {
-	struct str display; /* phrase or comment, encoded words kept; may be empty */
+	struct str display; /* phrase or comment, may be empty; not decoded */
 	struct str local;   /* unquoted */
 	struct str domain;  /* as written, without comments; "[192.0.2.1]" */
 };
@@ -37,8 +37,8 @@ HN_CHECK enum res address_parse_list(
 /* What DMARC and the choice of a signing domain need from the From fields
  * (FROM-01..07). Domains are distinct and normalized. */
 enum from_state {
-	FROM_OK,        /* one field, one domain */
-	FROM_MISSING,   /* no From field */
+	FROM_OK,      /* one field, one domain */
+	FROM_MISSING, /* no From field */
 	FROM_MANY_FIELDS,
 	FROM_MANY_DOMAINS,
 	FROM_NO_DOMAIN, /* parses, but names no domain */
@@ -60,8 +60,7 @@ const char *from_state_text(enum from_state s);
  * "<@a,@b:user@dom>" (ENV-01). Views into `path`: the address without brackets
  * and route, its local part as written (quotes stay), its domain as written,
  * empty when there is none. */
-void address_envelope(
-    struct str path, struct str *out_address, struct str *out_local,
-    struct str *out_domain);
+void address_envelope(struct str path, struct str *out_address,
+    struct str *out_local, struct str *out_domain);
 
 #endif

@@ -90,6 +90,6 @@ void
 canon_signature_field(enum canon c, const struct field *f, size_t b_from,
     size_t b_to, struct sink *out)
 {
-	canon_pieces(c, f, str_sub(f->value, 0, b_from),
-	    str_skip(f->value, b_to), out);
+	canon_pieces(
+	    c, f, str_sub(f->value, 0, b_from), str_skip(f->value, b_to), out);
 }

@@ -7,7 +7,10 @@
 #include "base/sink.h"
 #include "mail/header.h"
 
-enum canon { CANON_SIMPLE, CANON_RELAXED };
+enum canon {
+	CANON_SIMPLE,
+	CANON_RELAXED
+};
 
 /* A sink that canonicalizes the body into `next`. Clean stretches are handed
  * on as they are, not copied. Trailing empty lines are only counted. An empty

@@ -129,8 +129,8 @@ static size_t
 tail_relaxed(const char *p, size_t from, size_t len)
 {
 	size_t at = len;
-	while (at > from && (ascii_is_wsp(p[at - 1]) || p[at - 1] == '\r' ||
-	    p[at - 1] == '\n'))
+	while (at > from &&
+	    (ascii_is_wsp(p[at - 1]) || p[at - 1] == '\r' || p[at - 1] == '\n'))
 		at--;
 	return at;
 }
@@ -210,8 +210,8 @@ body_push(struct sink *s, const char *p, size_t len)
 {
 	struct body *b = (struct body *)s;
 	size_t from = run_machine(b, p, 0, len, false);
-	size_t tail = b->relaxed ? tail_relaxed(p, from, len) :
-				   tail_simple(p, from, len);
+	size_t tail =
+	    b->relaxed ? tail_relaxed(p, from, len) : tail_simple(p, from, len);
 	if (b->relaxed)
 		relax_middle(b, p + from, tail - from);
 	else

@@ -64,10 +64,10 @@ __attribute__((target("avx2"))) static inline uint64_t
 eq_avx2(__m256i low, __m256i high, char c)
 {
 	__m256i want = _mm256_set1_epi8(c);
-	uint32_t a = (uint32_t)_mm256_movemask_epi8(
-	    _mm256_cmpeq_epi8(low, want));
-	uint32_t b = (uint32_t)_mm256_movemask_epi8(
-	    _mm256_cmpeq_epi8(high, want));
+	uint32_t a =
+	    (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, want));
+	uint32_t b =
+	    (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, want));
 	return a | (uint64_t)b << 32;
 }
 
@@ -77,8 +77,8 @@ scan_avx2(const char *p, size_t blocks, uint64_t *masks, uint64_t *carry)
 	for (size_t b = 0; b < blocks; b++, p += CANON_SCAN_BLOCK) {
 		__m256i low =
 		    _mm256_loadu_si256((const __m256i *)(const void *)p);
-		__m256i high = _mm256_loadu_si256(
-		    (const __m256i *)(const void *)(p + 32));
+		__m256i high =
+		    _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
 		uint64_t tab = eq_avx2(low, high, '\t');
 		masks[b] = combine(tab | eq_avx2(low, high, ' '), tab,
 		    eq_avx2(low, high, '\r'), carry);
@@ -106,7 +106,8 @@ eq_neon(const uint8x16_t v[4], uint8_t c)
 	uint8x16_t m[4];
 	for (int i = 0; i < 4; i++)
 		m[i] = vandq_u8(vceqq_u8(v[i], want), weight);
-	uint8x16_t sum = vpaddq_u8(vpaddq_u8(m[0], m[1]), vpaddq_u8(m[2], m[3]));
+	uint8x16_t sum =
+	    vpaddq_u8(vpaddq_u8(m[0], m[1]), vpaddq_u8(m[2], m[3]));
 	sum = vpaddq_u8(sum, sum);
 	return vgetq_lane_u64(vreinterpretq_u64_u8(sum), 0);
 }

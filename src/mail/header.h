@@ -15,10 +15,10 @@
 #include "base/str.h"
 
 struct field {
-	struct str name;   /* as received, without blanks before the colon */
-	struct str value;  /* see above */
+	struct str name;     /* as received, without blanks before the colon */
+	struct str value;    /* see above */
 	struct str raw_name; /* with blanks before the colon, as received */
-	size_t index;      /* 0 = topmost field of the message */
+	size_t index;        /* 0 = topmost field of the message */
 	size_t occurrence; /* 1 = topmost of this name: what chgheader wants */
 };
 
@@ -34,8 +34,8 @@ struct header *header_new(struct arena *a, size_t max_bytes);
  * WSP follows (the milter's folds); other bytes are kept. Copies both.
  * RES_LIMIT past a maximum: the header stays usable, but is not the
  * message's any more (see header_overflowed). */
-HN_CHECK enum res header_add(struct header *h, struct str name,
-    struct str value);
+HN_CHECK enum res header_add(
+    struct header *h, struct str name, struct str value);
 /* The same for a value that is in CRLF form already: a bare LF is data. */
 HN_CHECK enum res header_add_exact(
     struct header *h, struct str name, struct str value);
@@ -67,8 +67,8 @@ struct str header_unfold(struct arena *a, struct str value);
 struct header_pick;
 struct header_pick *header_pick_new(struct arena *a, const struct header *h);
 /* RES_NOTFOUND when all instances are taken or there is none. */
-HN_CHECK enum res header_pick_take(struct header_pick *p, struct str name,
-    const struct field **out_field);
+HN_CHECK enum res header_pick_take(
+    struct header_pick *p, struct str name, const struct field **out_field);
 
 /* A field name by RFC 5322 §2.2: 1*(33..126 but ':'). */
 bool header_name_valid(struct str name);

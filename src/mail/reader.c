@@ -14,7 +14,11 @@
  *     text   "Subject: one\r\n two\r\n" "From: a@exam"
  *                                       ^ line_from
  */
-enum stage { IN_HEADER, IN_BODY, BROKEN };
+enum stage {
+	IN_HEADER,
+	IN_BODY,
+	BROKEN
+};
 
 #define MAX_STAGED 8192
 
@@ -114,8 +118,8 @@ take_field(struct reader *r)
 	if (str_ends(field, STR("\r\n")))
 		field.len -= 2;
 	size_t colon = str_chr(field, ':');
-	enum res res = header_add_exact(r->header, str_sub(field, 0, colon),
-	    str_skip(field, colon + 1));
+	enum res res = header_add_exact(
+	    r->header, str_sub(field, 0, colon), str_skip(field, colon + 1));
 	memmove(r->text.ptr, r->text.ptr + r->line_from,
 	    r->text.len - r->line_from);
 	r->text.len -= r->line_from;
@@ -193,8 +197,8 @@ push_header(struct reader *r, const char *p, size_t len)
 	collect(r, p, n);
 	if (lf == NULL || r->stage == BROKEN)
 		return n;
-	bool after_cr = r->text.len > r->line_from &&
-	    r->text.ptr[r->text.len - 1] == '\r';
+	bool after_cr =
+	    r->text.len > r->line_from && r->text.ptr[r->text.len - 1] == '\r';
 	if (r->ends == READER_AUTO)
 		r->ends = after_cr ? READER_CRLF : READER_LF;
 	if (after_cr || r->ends == READER_CRLF)

@@ -13,7 +13,11 @@
 #include "base/sink.h"
 #include "mail/header.h"
 
-enum reader_line_ends { READER_AUTO, READER_CRLF, READER_LF };
+enum reader_line_ends {
+	READER_AUTO,
+	READER_CRLF,
+	READER_LF
+};
 
 struct reader_ops {
 	/* The header is complete: `h` as filled so far. Called once, before

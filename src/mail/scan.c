@@ -93,8 +93,10 @@ scan_cfws(struct scan *s)
 static bool
 is_atext(int c)
 {
-	return c >= 0x80 || (c > 0 && (ascii_is_alpha((char)c) ||
-	    ascii_is_digit((char)c) || strchr("!#$%&'*+-/=?^_`{|}~", c)));
+	return c >= 0x80 ||
+	    (c > 0 &&
+		(ascii_is_alpha((char)c) || ascii_is_digit((char)c) ||
+		    strchr("!#$%&'*+-/=?^_`{|}~", c)));
 }
 
 enum res
@@ -114,8 +116,7 @@ scan_until(struct scan *s, char end, char never, struct str *out)
 {
 	size_t from = s->at++;
 	while (!scan_byte(s, end)) {
-		enum res r =
-		    scan_peek(s) == never ? RES_SYNTAX : scan_inner(s);
+		enum res r = scan_peek(s) == never ? RES_SYNTAX : scan_inner(s);
 		if (r != RES_OK)
 			return r;
 	}

@@ -56,7 +56,8 @@ static bool
 is_value_byte(char c, bool allow_utf8)
 {
 	unsigned char u = (unsigned char)c;
-	return (u >= 0x21 && u <= 0x7e && u != ';') || (allow_utf8 && u >= 0x80);
+	return (u >= 0x21 && u <= 0x7e && u != ';') ||
+	    (allow_utf8 && u >= 0x80);
 }
 
 /* Up to the ";" or the end. The value ends behind its last byte that is not

@@ -15,8 +15,9 @@
 
 struct tag {
 	struct str name;
-	struct str value;   /* trimmed; may hold folds and blanks inside */
-	size_t from, to;    /* everything between "=" and ";" or the end, in the text */
+	struct str value; /* trimmed; may hold folds and blanks inside */
+	size_t from,
+	    to; /* everything between "=" and ";" or the end, in the text */
 };
 
 struct taglist {

@@ -86,8 +86,7 @@ test_write_none(void **state)
 
 /* The one property of a field. */
 static struct str
-written(void (*write)(struct authres *, const char *, const char *,
-	    struct str),
+written(void (*write)(struct authres *, const char *, const char *, struct str),
     struct str value)
 {
 	struct authres *w = authres_begin(arena, STR("m"));
@@ -140,9 +139,12 @@ test_write_addresses(void **state)
 		{ "a;b@example.org", "example.org" },
 		{ "a@b@example.org", "example.org" },
 		{ "j\xc3\xb6rg@example.org", "example.org" },
-		{ "a@b\xc3\xbc" "cher.example", "a@xn--bcher-kva.example" },
+		{ "a@b\xc3\xbc"
+		  "cher.example",
+		    "a@xn--bcher-kva.example" },
 		{ "a@[192.0.2.1]", "\"[192.0.2.1]\"" },
-		{ "a@example.net(.example.com", "\"example.net(.example.com\"" },
+		{ "a@example.net(.example.com",
+		    "\"example.net(.example.com\"" },
 		{ "a@x; dkim=pass", "\"x; dkim=pass\"" },
 		{ "", "\"\"" },
 		{ "<>", "\"\"" },
@@ -160,8 +162,7 @@ test_write_limits(void **state)
 	char text[AUTHRES_MAX_VALUE + 2];
 	memset(text, 'a', sizeof text);
 	for (size_t n = AUTHRES_MAX_VALUE - 1; n <= AUTHRES_MAX_VALUE + 1; n++)
-		assert_int_equal(
-		    written(authres_value, str_of(text, n)).len,
+		assert_int_equal(written(authres_value, str_of(text, n)).len,
 		    n <= AUTHRES_MAX_VALUE ? n : AUTHRES_MAX_VALUE);
 
 	for (size_t n = AUTHRES_MAX_COMMENT - 1; n <= AUTHRES_MAX_COMMENT + 1;
@@ -388,8 +389,9 @@ test_read_versions(void **state)
 	for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
 		for (enum authres_mode mode = AUTHRES_STRICT;
 		     mode <= AUTHRES_LENIENT; mode++)
-			assert_int_equal(authres_parse(arena, str_c(unknown[i]),
-			    mode, &f), RES_UNSUPPORTED);
+			assert_int_equal(
+			    authres_parse(arena, str_c(unknown[i]), mode, &f),
+			    RES_UNSUPPORTED);
 	assert_ok(authres_parse(
 	    arena, STR("m; x/99999999999=y"), AUTHRES_STRICT, &f));
 	assert_int_equal(f.items[0].version, UINT32_MAX);
@@ -432,8 +434,8 @@ test_round_trip(void **state)
 {
 	(void)state;
 	static const char *const values[] = { "a", "", "a b", "\"", "\\",
-		"a;b=c", "(x", "a@b", "@", "2001:db8::1", "gfT/i2HB==",
-		"\r\n\t", "\xc3\xa9" };
+		"a;b=c", "(x", "a@b", "@", "2001:db8::1",
+		"gfT/i2HB==", "\r\n\t", "\xc3\xa9" };
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
 		struct authres *w = authres_begin(arena, STR("mx.example.org"));
 		struct str value = str_c(values[i]);
@@ -450,14 +452,14 @@ test_round_trip(void **state)
 		struct authres_field f;
 		assert_ok(header_add(
 		    h, STR("Authentication-Results"), authres_finish(w)));
-		assert_ok(authres_parse(arena, header_at(h, 0)->value,
-		    AUTHRES_STRICT, &f));
+		assert_ok(authres_parse(
+		    arena, header_at(h, 0)->value, AUTHRES_STRICT, &f));
 		assert_str(f.id, "mx.example.org");
 		assert_int_equal(f.count, 2);
 		assert_str(f.items[0].comment, "test mode");
 		assert_int_equal(f.items[0].property_count, 2);
-		assert_true(str_eq(f.items[0].reason,
-		    f.items[0].properties[0].value));
+		assert_true(
+		    str_eq(f.items[0].reason, f.items[0].properties[0].value));
 		assert_str(f.items[1].result, "softfail");
 		assert_str(f.items[1].properties[0].value, "u=v@example.org");
 	}
@@ -580,8 +582,7 @@ test_strip_huge(void **state)
 	buf_add_c(&b, "other.test");
 	for (int i = 0; i < 20000; i++)
 		buf_add_c(&b, "; a=b c.d=e");
-	assert_false(
-	    authres_is_ours(arena, buf_str(&b), &id, 1, STR_EMPTY));
+	assert_false(authres_is_ours(arena, buf_str(&b), &id, 1, STR_EMPTY));
 	buf_add_c(&b, "; x.y=mx.example.org");
 	assert_true(authres_is_ours(arena, buf_str(&b), &id, 1, STR_EMPTY));
 	buf_done(&b);
@@ -607,8 +608,8 @@ test_no_memory(void **state)
 		arena_free(&a);
 
 		a = arena_new(max);
-		assert_true(authres_is_ours(
-		    a, value, &id, 1, STR("example.org")));
+		assert_true(
+		    authres_is_ours(a, value, &id, 1, STR("example.org")));
 		arena_free(&a);
 
 		a = arena_new(max);
@@ -620,8 +621,9 @@ test_no_memory(void **state)
 			struct str s = authres_finish(w);
 			wrote |= s.ptr != NULL;
 			if (s.ptr != NULL)
-				assert_str(s, " MX.example.org;\n\tdkim=fail "
-					      "reason=\"x\" header.i=@b.c");
+				assert_str(s,
+				    " MX.example.org;\n\tdkim=fail "
+				    "reason=\"x\" header.i=@b.c");
 		}
 		arena_free(&a);
 	}

@@ -7,8 +7,8 @@ test_alloc(void **state)
 {
 	(void)state;
 	struct arena *a = arena_new(0);
-	static const size_t sizes[] = { 0, 1, 15, 16, 17, 100, 2048, 4096,
-		5000, 65536, 100000, 3 };
+	static const size_t sizes[] = { 0, 1, 15, 16, 17, 100, 2048, 4096, 5000,
+		65536, 100000, 3 };
 	unsigned char *p[12];
 	for (size_t i = 0; i < 12; i++) {
 		p[i] = arena_alloc(a, sizes[i]);

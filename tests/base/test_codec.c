@@ -107,7 +107,9 @@ test_base64_strict(void **state)
 		{ "Zm9-", false, false },
 		{ "Zm9_", false, false },
 		{ "Zm9\xc3", false, false },
-		{ "Zm9\x0b" "v", false, false },
+		{ "Zm9\x0b"
+		  "v",
+		    false, false },
 		{ "Zm8=v", false, false },
 	};
 	struct buf b;

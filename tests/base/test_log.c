@@ -50,9 +50,9 @@ test_pair_is_cut(void **state)
 	char value[514], want[530];
 	memset(value, 'v', sizeof value);
 	for (size_t n = 511; n <= 513; n++) {
-		int len = n <= 512 ?
-		    snprintf(want, sizeof want, "k=%.*s", (int)n, value) :
-		    snprintf(want, sizeof want, "k=%.512s...", value);
+		int len = n <= 512
+		    ? snprintf(want, sizeof want, "k=%.*s", (int)n, value)
+		    : snprintf(want, sizeof want, "k=%.512s...", value);
 		assert_int_equal(len, n <= 512 ? n + 2 : 517);
 		check_pair(str_of(value, n), want);
 	}
@@ -124,8 +124,7 @@ test_long_lines(void **state)
 	static char text[40000];
 	log_open(LOG_TO_STDERR, "p", LOG_LEVEL_INFO);
 	size_t n = captured(long_line, text, sizeof text);
-	assert_int_equal(
-	    n, strlen("p: error: ") * 2 + 16384 + 1 + 2047 + 1);
+	assert_int_equal(n, strlen("p: error: ") * 2 + 16384 + 1 + 2047 + 1);
 	assert_int_equal(text[n - 1], '\n');
 }
 

@@ -157,8 +157,7 @@ test_to_u64(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		uint64_t n = 77;
-		assert_int_equal(
-		    str_to_u64(str_c(rows[i].in), rows[i].max, &n),
+		assert_int_equal(str_to_u64(str_c(rows[i].in), rows[i].max, &n),
 		    rows[i].res);
 		assert_int_equal(n, rows[i].out);
 	}
@@ -170,11 +169,10 @@ test_bytes(void **state)
 	(void)state;
 	for (int c = 0; c < 256; c++) {
 		bool upper = c >= 'A' && c <= 'Z', lower = c >= 'a' && c <= 'z';
-		assert_int_equal(ascii_lower((char)c),
-		    (char)(upper ? c - 'A' + 'a' : c));
-		assert_int_equal(ascii_is_alpha((char)c), upper || lower);
 		assert_int_equal(
-		    ascii_is_digit((char)c), c >= '0' && c <= '9');
+		    ascii_lower((char)c), (char)(upper ? c - 'A' + 'a' : c));
+		assert_int_equal(ascii_is_alpha((char)c), upper || lower);
+		assert_int_equal(ascii_is_digit((char)c), c >= '0' && c <= '9');
 		assert_int_equal(ascii_is_wsp((char)c), c == 32 || c == 9);
 	}
 }

@@ -29,15 +29,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum res s = authres_parse(a, value, AUTHRES_STRICT, &strict);
 	enum res l = authres_parse(a, value, AUTHRES_LENIENT, &lenient);
 	bool ours = authres_is_ours(a, value, ids, 2, org);
-	if (s == RES_OK && (l != RES_OK || !str_eq(strict.id, lenient.id) ||
-	    strict.count != lenient.count || strict.none != lenient.none))
+	if (s == RES_OK &&
+	    (l != RES_OK || !str_eq(strict.id, lenient.id) ||
+		strict.count != lenient.count || strict.none != lenient.none))
 		abort();
 	if (l == RES_OK && str_case_eq(lenient.id, ids[0]) && !ours)
 		abort();
 	if (l == RES_UNSUPPORTED && !ours)
 		abort();
 	/* a plain word is none of our ids, nor above or below them */
-	if (l == RES_OK && ours && is_plain_word(lenient.id))
+	if (s == RES_OK && ours && is_plain_word(strict.id))
 		abort();
 	arena_free(&a);
 	return 0;

@@ -26,8 +26,8 @@ run(struct arena *a, canon_fn *fn, enum canon c, struct str text, size_t cut,
 }
 
 static void
-compare(struct arena *a, enum canon c, struct str text, size_t cut,
-    size_t piece)
+compare(
+    struct arena *a, enum canon c, struct str text, size_t cut, size_t piece)
 {
 	struct buf want, got;
 	buf_init(&want, SIZE_MAX / 2);
@@ -51,8 +51,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	enum canon c = data[0] & 1 ? CANON_RELAXED : CANON_SIMPLE;
 	struct arena *a = arena_new(0);
-	compare(a, c, str_of(data + 3, size - 3), data[1] + 256u * (data[0] / 2),
-	    data[2] + 1u);
+	compare(a, c, str_of(data + 3, size - 3),
+	    data[1] + 256u * (data[0] / 2), data[2] + 1u);
 	arena_free(&a);
 	return 0;
 }

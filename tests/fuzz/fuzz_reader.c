@@ -60,7 +60,8 @@ static void
 same(const struct run *x, const struct run *y)
 {
 	if (x->res != y->res || x->malformed != y->malformed ||
-	    x->was_lf != y->was_lf || (x->header == NULL) != (y->header == NULL))
+	    x->was_lf != y->was_lf ||
+	    (x->header == NULL) != (y->header == NULL))
 		abort();
 	if (!str_eq(buf_str(&x->body), buf_str(&y->body)))
 		abort();

@@ -60,7 +60,8 @@ test_accepted(void **state)
 		{ "\"a \\\" b\\\\\" <x@y.z>", "a \" b\\|x|y.z" },
 		{ "\"a\" b \"c\" <x@y.z>", "a b c|x|y.z" },
 		{ "(Joe) joe@joe.com", "Joe|joe|joe.com" },
-		{ "joe@joe.com (Joe (the) Man\\))", "Joe (the) Man)|joe|joe.com" },
+		{ "joe@joe.com (Joe (the) Man\\))",
+		    "Joe (the) Man)|joe|joe.com" },
 		{ "joe@joe.com(a)(b)", "a|joe|joe.com" },
 		{ "Joe (c) <joe@joe.com> (d)", "Joe|joe|joe.com" },
 		{ "a@b.c, d@e.f", "|a|b.c;|d|e.f" },
@@ -97,8 +98,10 @@ test_accepted(void **state)
 		{ "<user@example.com >", "|user|example.com" },
 		{ "=?utf-8?Q?J=C3=B6?= =?x?= <a@b.c>",
 		    "=?utf-8?Q?J=C3=B6?= =?x?=|a|b.c" },
-		{ "J\xc3\xb6rg <j\xc3\xb6rg@b\xc3\xbc" "cher.example>",
-		    "J\xc3\xb6rg|j\xc3\xb6rg|b\xc3\xbc" "cher.example" },
+		{ "J\xc3\xb6rg <j\xc3\xb6rg@b\xc3\xbc"
+		  "cher.example>",
+		    "J\xc3\xb6rg|j\xc3\xb6rg|b\xc3\xbc"
+		    "cher.example" },
 		{ "J\xf6rg <a@b.c>", "J\xf6rg|a|b.c" },
 		{ "\"\x1b$B%F\" <a@b.c>", "\x1b$B%F|a|b.c" },
 		{ "\r\n Joe\r\n <a@b.c>\r\n", "Joe|a|b.c" },
@@ -183,8 +186,8 @@ test_refused(void **state)
 	}
 	assert_int_equal(
 	    address_parse_list(arena, str_of("a\0@b.c", 6), &l), RES_SYNTAX);
-	assert_int_equal(address_parse_list(arena, str_of("(\0) a@b.c", 9), &l),
-	    RES_SYNTAX);
+	assert_int_equal(
+	    address_parse_list(arena, str_of("(\0) a@b.c", 9), &l), RES_SYNTAX);
 	assert_int_equal(address_parse_list(arena, STR_EMPTY, &l), RES_SYNTAX);
 }
 
@@ -211,8 +214,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	for (size_t n = SCAN_MAX_NESTING - 1; n <= SCAN_MAX_NESTING + 1;
-	     n++) {
+	for (size_t n = SCAN_MAX_NESTING - 1; n <= SCAN_MAX_NESTING + 1; n++) {
 		struct buf b;
 		struct address_list l;
 		buf_init(&b, 10000);
@@ -262,7 +264,8 @@ test_from_value(void **state)
 	} rows[] = {
 		{ "Joe <joe@Joe.COM.>", "ok:joe.com" },
 		{ "a@x.y, b@X.Y.", "ok:x.y" },
-		{ "a@b\xc3\xbc" "cher.example, a@xn--bcher-kva.example",
+		{ "a@b\xc3\xbc"
+		  "cher.example, a@xn--bcher-kva.example",
 		    "ok:xn--bcher-kva.example" },
 		{ "a@x.y, b@z.y", "domains:x.y,z.y" },
 		{ "g: a@x.y;", "ok:x.y" },
@@ -272,7 +275,9 @@ test_from_value(void **state)
 		{ "a@x.y>", "unparsable" },
 		{ "nobody", "unparsable" },
 		{ "", "unparsable" },
-		{ "a@b\xfc" "cher.example", "unparsable" },
+		{ "a@b\xfc"
+		  "cher.example",
+		    "unparsable" },
 		{ "a@ex!ample.org", "unparsable" },
 		{ "a@ex!ample.org, b@x.y", "unparsable:x.y" },
 	};
@@ -370,8 +375,7 @@ test_envelope(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct str address, local, domain;
-		address_envelope(
-		    str_c(rows[i].in), &address, &local, &domain);
+		address_envelope(str_c(rows[i].in), &address, &local, &domain);
 		assert_str(address, rows[i].address);
 		assert_str(local, rows[i].local);
 		assert_str(domain, rows[i].domain);
@@ -394,8 +398,7 @@ test_no_memory(void **state)
 		struct arena *a = arena_new(max);
 		enum res r = address_parse_list(a, value, &l);
 		if (r == RES_OK)
-			assert_string_equal(
-			    listed(&l).ptr, listed(&all).ptr);
+			assert_string_equal(listed(&l).ptr, listed(&all).ptr);
 		else
 			assert_int_equal(r, RES_NOMEM);
 		failed += r != RES_OK;

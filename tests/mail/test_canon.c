@@ -12,9 +12,9 @@ static const struct vector {
 	size_t len;
 	const char *simple, *relaxed; /* NULL: as the input */
 } vectors[] = {
-#define V(in, simple, relaxed)                \
-	{                                     \
-		in, sizeof in - 1, simple, relaxed \
+#define V(in, simple, relaxed)                                                 \
+	{                                                                      \
+		in, sizeof in - 1, simple, relaxed                             \
 	}
 	V("", "\r\n", ""),
 	V("\r\n\r\n\r\n", "\r\n", ""),
@@ -27,8 +27,7 @@ static const struct vector {
 	V("\ta\r\n", NULL, " a\r\n"),
 	V("a\r\n \r\n", NULL, "a\r\n"),
 	V("a\r\n\t\r\n\r\n", "a\r\n\t\r\n", "a\r\n"),
-	V(" C \r\nD \t E\r\n\r\n\r\n", " C \r\nD \t E\r\n",
-	    " C\r\nD E\r\n"),
+	V(" C \r\nD \t E\r\n\r\n\r\n", " C \r\nD \t E\r\n", " C\r\nD E\r\n"),
 	V("a\nb\r\n", NULL, NULL),
 	V("a\rb\r\n", NULL, NULL),
 	V("a\0b\r\n", NULL, NULL),
@@ -185,8 +184,9 @@ test_every_split(void **state)
 	buf_init(&want, 10000);
 	buf_init(&got, 10000);
 	for (int i = 0; i < 9; i++)
-		buf_add_c(&text, "Hi.\r\n\r\nWe  lost the game.\t Are you "
-				 "hungry \t\r\n   \r\n\tyet?\r\n\r\n\r\n");
+		buf_add_c(&text,
+		    "Hi.\r\n\r\nWe  lost the game.\t Are you "
+		    "hungry \t\r\n   \r\n\tyet?\r\n\r\n\r\n");
 	run(canon_body_reference, CANON_RELAXED, text.ptr, text.len, NULL, 0,
 	    &want);
 	for (size_t i = 0; i <= text.len; i++) {
@@ -225,8 +225,7 @@ test_scan_variants(void **state)
 }
 
 static void
-check_field(enum canon c, const char *name, const char *value,
-    const char *want)
+check_field(enum canon c, const char *name, const char *value, const char *want)
 {
 	struct arena *a = arena_new(0);
 	struct header *h = header_new(a, 0);
@@ -263,8 +262,8 @@ test_fields(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char raw[300];
-		snprintf(raw, sizeof raw, "%s:%s\r\n", rows[i].name,
-		    rows[i].value);
+		snprintf(
+		    raw, sizeof raw, "%s:%s\r\n", rows[i].name, rows[i].value);
 		check_field(CANON_RELAXED, rows[i].name, rows[i].value,
 		    rows[i].relaxed);
 		check_field(CANON_SIMPLE, rows[i].name, rows[i].value, raw);

@@ -33,15 +33,22 @@ test_normalize(void **state)
 		{ "_dmarc.example.org", "_dmarc.example.org" },
 		{ "localhost", "localhost" },
 		{ "xn--bcher-kva.example", "xn--bcher-kva.example" },
-		{ "b\xc3\xbc" "cher.example", "xn--bcher-kva.example" },
-		{ "B\xc3\x9c" "CHER.EXAMPLE.", "xn--bcher-kva.example" },
+		{ "b\xc3\xbc"
+		  "cher.example",
+		    "xn--bcher-kva.example" },
+		{ "B\xc3\x9c"
+		  "CHER.EXAMPLE.",
+		    "xn--bcher-kva.example" },
 		/* decomposed u + diaeresis is the same name */
-		{ "bu\xcc\x88" "cher.example", "xn--bcher-kva.example" },
+		{ "bu\xcc\x88"
+		  "cher.example",
+		    "xn--bcher-kva.example" },
 		{ "fa\xc3\x9f.example", "xn--fa-hia.example" },
 		{ "\xe4\xbe\x8b\xe3\x81\x88\xe3\x80\x82\xe3\x83\x86\xe3\x82"
 		  "\xb9\xe3\x83\x88",
 		    "xn--r8jz45g.xn--zckzah" },
-		{ "_dkim.b\xc3\xbc" "cher.example",
+		{ "_dkim.b\xc3\xbc"
+		  "cher.example",
 		    "_dkim.xn--bcher-kva.example" },
 		{ "", NULL },
 		{ ".", NULL },
@@ -51,22 +58,28 @@ test_normalize(void **state)
 		{ "a b", NULL },
 		{ "a@b", NULL },
 		{ "[192.0.2.1]", NULL },
-		{ "b\xfc" "cher.example", NULL },
+		{ "b\xfc"
+		  "cher.example",
+		    NULL },
 		{ "\xf0\x9f\x98\x80\xc0.example", NULL },
-		{ "a\xef\xbc\xa0" "b.example", NULL }, /* full-width @ */
-		{ "b\xc3\xbc" "cher..example", NULL },
+		{ "a\xef\xbc\xa0"
+		  "b.example",
+		    NULL }, /* full-width @ */
+		{ "b\xc3\xbc"
+		  "cher..example",
+		    NULL },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct str out = STR("untouched");
 		enum res r = domain_normalize(arena, str_c(rows[i].in), &out);
-		assert_int_equal(
-		    r, rows[i].out != NULL ? RES_OK : RES_SYNTAX);
-		assert_str(out,
-		    rows[i].out != NULL ? rows[i].out : "untouched");
+		assert_int_equal(r, rows[i].out != NULL ? RES_OK : RES_SYNTAX);
+		assert_str(
+		    out, rows[i].out != NULL ? rows[i].out : "untouched");
 	}
 	struct str out;
-	assert_int_equal(domain_normalize(arena,
-	    str_of("b\xc3\xbc\0c.example", 13), &out), RES_SYNTAX);
+	assert_int_equal(
+	    domain_normalize(arena, str_of("b\xc3\xbc\0c.example", 13), &out),
+	    RES_SYNTAX);
 	assert_int_equal(
 	    domain_normalize(arena, str_of("a\0b", 3), &out), RES_SYNTAX);
 	assert_int_equal(domain_normalize(arena, STR_EMPTY, &out), RES_SYNTAX);

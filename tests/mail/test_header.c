@@ -69,7 +69,8 @@ test_bytes_are_kept(void **state)
 {
 	(void)state;
 	struct header *h = header_new(arena, 0);
-	add(h, "Subject \t", "no space\r\n\tfold \x80\x01 \r bare\nnot a fold ");
+	add(h, "Subject \t",
+	    "no space\r\n\tfold \x80\x01 \r bare\nnot a fold ");
 	assert_str(header_at(h, 0)->name, "Subject");
 	assert_str(header_at(h, 0)->raw_name, "Subject \t");
 	assert_str(header_at(h, 0)->value,
@@ -177,8 +178,8 @@ test_one_name_many_times(void **state)
 	for (size_t i = 0; i < HEADER_MAX_FIELDS; i++)
 		add(h, "Authentication-Results", " x");
 	size_t n = 0;
-	for (const struct field *f = header_find_last(
-		 h, STR("authentication-results"));
+	for (const struct field *f =
+		 header_find_last(h, STR("authentication-results"));
 	     f != NULL; f = header_prev_same(h, f))
 		n++;
 	assert_int_equal(n, HEADER_MAX_FIELDS);
@@ -223,8 +224,8 @@ test_unfold(void **state)
 		{ "a\rb\nc", "a\rb\nc" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		assert_str(header_unfold(arena, str_c(rows[i].in)),
-		    rows[i].out);
+		assert_str(
+		    header_unfold(arena, str_c(rows[i].in)), rows[i].out);
 	assert_non_null(header_unfold(arena, STR_EMPTY).ptr);
 }
 

@@ -91,7 +91,8 @@ static const struct row {
 	{ "From a@b", "#", CRLF },
 	/* no field */
 	{ " A: 1\r\n\r\n", "# A: 1\r\n\r\n", BAD },
-	{ "A: 1\r\nhello world\r\nB: 2\r\n", "A| 1~#hello world\r\nB: 2\r\n", BAD },
+	{ "A: 1\r\nhello world\r\nB: 2\r\n", "A| 1~#hello world\r\nB: 2\r\n",
+	    BAD },
 	{ "A: 1\nhello\nB: 2\n", "A| 1~#hello\r\nB: 2\r\n", BAD_LF },
 	{ "A: 1\r\n: x\r\n", "A| 1~#: x\r\n", BAD },
 	{ "A: 1\r\n\xc3\xa4: x\r\n", "A| 1~#\xc3\xa4: x\r\n", BAD },
@@ -100,7 +101,8 @@ static const struct row {
 	    "A| 1~B| x\ry\nz\n w~#a\nb\rc\r\n", CRLF },
 	{ "A: 1\nB: x\n", "A| 1\nB: x\n~#", READER_CRLF, false, false },
 	/* and CRLF stays what it is in LF form */
-	{ "A: 1\nB: 2\r\n\r\na\r\nb\n\rc\n", "A| 1~B| 2~#a\r\nb\r\n\rc\r\n", LF },
+	{ "A: 1\nB: 2\r\n\r\na\r\nb\n\rc\n", "A| 1~B| 2~#a\r\nb\r\n\rc\r\n",
+	    LF },
 	{ "A: 1\r\n\r\na\n", "A| 1~#a\r\n", READER_LF, false, true },
 };
 
@@ -148,8 +150,7 @@ test_limit(void **state)
 		for (size_t piece = 1; piece <= in.len; piece++) {
 			struct seen s = { .answer = RES_OK };
 			buf_init(&s.text, 1000);
-			struct outcome o =
-			    run(in, piece, READER_AUTO, max, &s);
+			struct outcome o = run(in, piece, READER_AUTO, max, &s);
 			bool fits = max >= 15;
 			assert_int_equal(o.res, fits ? RES_OK : RES_LIMIT);
 			assert_str(buf_str(&s.text),
@@ -166,7 +167,8 @@ test_callback_refuses(void **state)
 	(void)state;
 	struct seen s = { .answer = RES_DENIED };
 	buf_init(&s.text, 1000);
-	struct outcome o = run(STR("A: 1\r\n\r\nbody\r\nmore"), 4, READER_AUTO, 0, &s);
+	struct outcome o =
+	    run(STR("A: 1\r\n\r\nbody\r\nmore"), 4, READER_AUTO, 0, &s);
 	assert_int_equal(o.res, RES_DENIED);
 	assert_str(buf_str(&s.text), "A| 1~#");
 	buf_done(&s.text);

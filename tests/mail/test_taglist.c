@@ -99,8 +99,8 @@ test_refused(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct taglist t;
-		assert_int_equal(taglist_parse(str_c(rows[i]), false, &t),
-		    RES_SYNTAX);
+		assert_int_equal(
+		    taglist_parse(str_c(rows[i]), false, &t), RES_SYNTAX);
 	}
 	struct taglist t;
 	assert_int_equal(
@@ -124,7 +124,9 @@ test_utf8(void **state)
 {
 	(void)state;
 	struct taglist t;
-	assert_ok(taglist_parse(STR("d=b\xc3\xbc" "cher.example"), true, &t));
+	assert_ok(taglist_parse(STR("d=b\xc3\xbc"
+				    "cher.example"),
+	    true, &t));
 	assert_int_equal(taglist_parse(STR("d=b\xfc"), true, &t), RES_SYNTAX);
 	assert_int_equal(
 	    taglist_parse(STR("d\xc3\xbc=b"), true, &t), RES_SYNTAX);
@@ -190,8 +192,7 @@ test_unquote(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct str out;
 		enum res r = taglist_unquote(arena, str_c(rows[i].in), &out);
-		assert_int_equal(
-		    r, rows[i].out != NULL ? RES_OK : RES_SYNTAX);
+		assert_int_equal(r, rows[i].out != NULL ? RES_OK : RES_SYNTAX);
 		if (rows[i].out != NULL)
 			assert_str(out, rows[i].out);
 	}
@@ -208,8 +209,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 		    test_bounds_and_get, setup, teardown),
 		cmocka_unit_test(test_limit),
-		cmocka_unit_test_setup_teardown(
-		    test_unquote, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unquote, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("mail/taglist", tests, NULL, NULL);
 }
