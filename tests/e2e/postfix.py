@@ -231,7 +231,8 @@ class Postfix:
         for code, text in ([smtp.mail(sender)] +
                            [smtp.rcpt(r) for r in recipients]):
             if code >= 400:
-                smtp.rset()
+                if code != 421:  # which ends the session
+                    smtp.rset()
                 raise Refused(code, text.decode(errors="replace"))
         code, text = smtp.data(raw)
         text = text.decode(errors="replace")

@@ -36,6 +36,7 @@ class Flow:
     """Threads that send until stopped; keeps what was acknowledged."""
 
     def __init__(self, word):
+        rig()  # started here, not by the threads
         self.word, self.acked, self.refused = word, [], []
         self.strange, self.over = [], threading.Event()
         self.count = itertools.count()
