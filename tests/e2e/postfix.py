@@ -209,7 +209,7 @@ class Postfix:
         take us for that host, `login` for an authenticated user."""
         smtp = smtplib.SMTP("127.0.0.1", self.port, timeout=timeout,
                             local_hostname="client.example.org")
-        smtp.ehlo()
+        self._greet(smtp, "client.example.org")
         words = []
         if client:
             ip, name, _ = client
@@ -222,14 +222,23 @@ class Postfix:
             code, text = smtp.docmd("XCLIENT", " ".join(words))
             if code != 220:
                 raise Refused(code, text.decode())
-            smtp.ehlo(client[2] if client else "client.example.org")
+            self._greet(smtp, client[2] if client else "client.example.org")
         return smtp
+
+    @staticmethod
+    def _greet(smtp, name):
+        code, text = smtp.ehlo(name)
+        if code >= 400:
+            smtp.close()
+            raise Refused(code, text.decode(errors="replace"))
 
     @staticmethod
     def submit(smtp, raw, sender, recipients):
         """One transaction; returns the queue id Postfix acknowledged."""
-        for code, text in ([smtp.mail(sender)] +
-                           [smtp.rcpt(r) for r in recipients]):
+        steps = [lambda: smtp.mail(sender)]
+        steps += [lambda r=r: smtp.rcpt(r) for r in recipients]
+        for step in steps:
+            code, text = step()
             if code >= 400:
                 if code != 421:  # which ends the session
                     smtp.rset()
