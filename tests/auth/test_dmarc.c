@@ -362,15 +362,42 @@ organizational_domains(void **state)
 	}
 }
 
-/* A pass by an equal identifier costs one query. */
+/* A pass by an equal identifier costs one query, wherever it stands. */
 static void
 few_questions_are_asked(void **state)
 {
 	struct fixture f;
 	begin(&f, EXAMPLE);
-	(void)evaluate(&f, ORG_TREEWALK, "example.com", "other.org=pass",
-	    "example.com=pass");
+	struct dmarc_result r = evaluate(&f, ORG_TREEWALK, "example.com",
+	    "other.org=pass", "mail.example.com=pass example.com=pass");
 	assert_int_equal(dns_session_count(f.dns), 1);
+	assert_str(r.aligned_domain, "example.com");
+	end(&f);
+	begin(&f, EXAMPLE);
+	r = evaluate(&f, ORG_TREEWALK, "example.com", "mail.example.com=pass",
+	    "www.example.com=pass");
+	assert_str(r.aligned_domain, "mail.example.com");
+	assert_str(r.org_domain, "example.com");
+	end(&f);
+}
+
+static void
+reasons_and_what_was_acted_on(void **state)
+{
+	struct fixture f;
+	begin(&f,
+	    "_dmarc.example.com TXT \"v=DMARC1; p=reject; sp=bad; "
+	    "np=reject; rua=mailto:a@example.com\"\n");
+	struct dmarc_result r = evaluate(&f, ORG_TREEWALK, "", "", "");
+	assert_string_equal(r.reason, "no author domain");
+	r = evaluate(
+	    &f, ORG_TREEWALK, "a.b c.d e.f g.h i.j k.l m.n o.p q.r", "", "");
+	assert_string_equal(r.reason, "too many author domains");
+	r = evaluate(&f, ORG_TREEWALK, "example.com", "", "");
+	assert_string_equal(r.reason, "no aligned identifier");
+	assert_true(r.record.has_p && !r.record.has_sp && !r.record.has_np);
+	assert_int_equal(r.record.np, DMARC_NONE);
+	assert_string_equal(r.policy_tag, "p");
 	end(&f);
 }
 
@@ -557,6 +584,7 @@ main(void)
 		cmocka_unit_test(a_walk_asks_the_right_names),
 		cmocka_unit_test(organizational_domains),
 		cmocka_unit_test(few_questions_are_asked),
+		cmocka_unit_test(reasons_and_what_was_acted_on),
 		cmocka_unit_test(the_library_agrees_on_random_records),
 		cmocka_unit_test(the_library_sees_checked_input_only),
 		cmocka_unit_test(names_too_long_are_no_records),

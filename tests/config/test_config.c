@@ -315,6 +315,15 @@ static const struct {
 	{ "listen = inet:70000@::1\n",
 	    "test.conf:1: listen: 'inet:70000@::1' is not unix:PATH "
 	    "[mode=0660] [group=NAME] or inet:PORT@HOST" },
+	{ "listen = inet:8891@::1 mode=0660\n",
+	    "test.conf:1: listen: 'inet:8891@::1 mode=0660' is not unix:PATH "
+	    "[mode=0660] [group=NAME] or inet:PORT@HOST" },
+	{ "[archive a]\nverdict = iprev:fail\nkeep = no\n",
+	    "test.conf:2: verdict: 'iprev:fail' is not METHOD:RESULT, such as "
+	    "dmarc:fail" },
+	{ "[archive a]\nverdict = dmarc:bad\nkeep = no\n",
+	    "test.conf:2: verdict: 'dmarc:bad' is not METHOD:RESULT, such as "
+	    "dmarc:fail" },
 	{ "listen = inet:8891\n",
 	    "test.conf:1: listen: 'inet:8891' is not unix:PATH [mode=0660] "
 	    "[group=NAME] or inet:PORT@HOST" },
@@ -450,6 +459,56 @@ every_mistake_names_its_place(void **state)
 {
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		refuse(wrong[i].text, wrong[i].want);
+}
+
+/* Values at the edge of what is allowed. */
+static void
+limits_are_inclusive(void **state)
+{
+	static const char *const texts[] = { "max_signatures = 1\n",
+		"max_signatures = 100\n", "max_message_size = 1k\n",
+		"max_message_size = 16G\n", "max_message_size = 4096\n",
+		"min_rsa_bits = 4096\n", "clock_skew = 0s\n",
+		"clock_skew = 24h\n", "signature_lifetime = 60s\n",
+		"signature_lifetime = 1y\n", "dns_timeout = 100ms\n",
+		"dns_budget = 4m\n", "void_lookups = 0\n",
+		"listen = inet:0@[::1]\n", "listen = inet:65535@mx.example\n",
+		"reject_text = ~\n",
+		"[archive a]\nverdict = dkim:pass spf:none arc:fail\n"
+		"keep = no\n",
+		"[archive a]\nlarger = 1\nkeep = yes\n" };
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct config *c = load(texts[i]);
+		config_unref(&c);
+	}
+}
+
+static enum res
+many_items(unsigned n, struct err *err)
+{
+	struct buf b;
+	struct config *c = NULL;
+	buf_init(&b, 1 << 20);
+	buf_add_c(&b, "trusted_daemons = ");
+	for (unsigned i = 0; i < n; i++)
+		buf_add_c(&b, i % 2 == 0 ? "x " : "y,");
+	enum res r = config_from_text(buf_str(&b), "test.conf", err, &c);
+	if (r == RES_OK)
+		assert_int_equal(c->trusted_daemons.count, n);
+	buf_done(&b);
+	config_unref(&c);
+	return r;
+}
+
+static void
+lists_are_bounded(void **state)
+{
+	struct err err = { "" };
+	assert_ok(many_items(99999, &err));
+	assert_ok(many_items(100000, &err));
+	assert_int_not_equal(many_items(100001, &err), RES_OK);
+	assert_string_equal(
+	    err.text, "test.conf:1: trusted_daemons: more than 100000 items");
 }
 
 static char directory[] = "/tmp/hanaper-config-XXXXXX";
@@ -610,6 +669,8 @@ main(void)
 		cmocka_unit_test(a_whole_file_is_read),
 		cmocka_unit_test(a_dump_reads_back),
 		cmocka_unit_test(every_mistake_names_its_place),
+		cmocka_unit_test(limits_are_inclusive),
+		cmocka_unit_test(lists_are_bounded),
 		cmocka_unit_test(files_are_read_and_named),
 		cmocka_unit_test(references_are_counted),
 		cmocka_unit_test(a_default_yields_to_what_is_given),

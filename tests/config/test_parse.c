@@ -156,6 +156,7 @@ values_are_bounded(void **state)
 	}
 	struct err err = { "" };
 	assert_ok(long_value(PARSE_MAX_VALUE, true, &err));
+	assert_string_equal(err.text, "");
 }
 
 static void
