@@ -9,9 +9,14 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <openssl/evp.h>
+
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/codec.h"
 
 #define MAX_TCP     64
 #define MAX_LATE    64
@@ -30,6 +35,7 @@ struct question {
 	char name[256]; /* text, as asked */
 	unsigned char wire[256];
 	size_t wire_len; /* name, type, class */
+	struct authority *server;
 	unsigned type;
 	bool tcp;
 };
@@ -45,6 +51,8 @@ struct authority {
 	pthread_t thread;
 	int udp, tcp, stop[2];
 	char address[32];
+	EVP_PKEY *key;                /* NULL: nothing is signed */
+	unsigned char dnskey[4 + 32]; /* its record's data */
 	int conns[MAX_TCP];
 	struct late late[MAX_LATE];
 	size_t late_count;
@@ -180,6 +188,83 @@ is(const struct question *q, const char *label)
 	return strncasecmp(q->name, label, n) == 0 && q->name[n] == '.';
 }
 
+/* ---- signing (RFC 4034 §3.1, RFC 8080) -------------------------------- */
+
+static unsigned
+key_tag(const unsigned char *p, size_t n)
+{
+	unsigned long sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += i & 1 ? p[i] : (unsigned long)p[i] << 8;
+	return (unsigned)((sum + (sum >> 16)) & 0xffff);
+}
+
+/* The record (owner, type, rdata) and its RRSIG by the root's key. */
+static void
+put_signed(struct out *o, const struct question *q, unsigned type,
+    const void *rdata, size_t rdlen)
+{
+	static struct out head, data;
+	const struct authority *a = q->server;
+	size_t owner_len = q->wire_len - 4;
+	put_rr(o, NULL, type, 300, rdlen);
+	put(o, rdata, rdlen);
+	head.len = data.len = 0;
+	put16(&head, type);
+	put(&head, "\x0f", 1);                      /* Ed25519 */
+	put(&head, owner_len > 1 ? "\1" : "\0", 1); /* labels */
+	put32(&head, 300);
+	unsigned long now = (unsigned long)time(NULL);
+	put32(&head, now + 86400);
+	put32(&head, now - 86400);
+	put16(&head, key_tag(a->dnskey, sizeof(a->dnskey)));
+	put(&head, "", 1); /* signed by the root */
+	put(&data, head.p, head.len);
+	put(&data, q->wire, owner_len);
+	put16(&data, type);
+	put16(&data, 1);
+	put32(&data, 300);
+	put16(&data, (unsigned)rdlen);
+	put(&data, rdata, rdlen);
+	unsigned char sig[64];
+	size_t sig_len = sizeof(sig);
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	if (ctx == NULL ||
+	    EVP_DigestSignInit(ctx, NULL, NULL, NULL, a->key) != 1 ||
+	    EVP_DigestSign(ctx, sig, &sig_len, data.p, data.len) != 1)
+		abort();
+	EVP_MD_CTX_free(ctx);
+	if (strncasecmp(q->name, "forged", 6) == 0)
+		sig[7] ^= 1;
+	put_rr(o, NULL, 46, 300, head.len + sig_len);
+	put(o, head.p, head.len);
+	put(o, sig, sig_len);
+	put(o, "\0\0\x29\x04\xd0\0\0\x80\0\0\0", 11); /* OPT with DO */
+	o->p[11]++;
+}
+
+static int
+sign_root(struct authority *a, const char *anchor)
+{
+	size_t len = 32;
+	a->key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	if (a->key == NULL ||
+	    EVP_PKEY_get_raw_public_key(a->key, a->dnskey + 4, &len) != 1)
+		return -1;
+	memcpy(a->dnskey, "\1\1\3\x0f", 4); /* 257 3 15 */
+	struct buf b;
+	buf_init(&b, 256);
+	buf_add_c(&b, ". IN DNSKEY 257 3 15 ");
+	base64_encode(&b, a->dnskey + 4, 32);
+	buf_add_char(&b, '\n');
+	FILE *f = fopen(anchor, "w");
+	int r = f != NULL && fwrite(b.ptr, 1, b.len, f) == b.len ? 0 : -1;
+	if (f != NULL && fclose(f) != 0)
+		r = -1;
+	buf_done(&b);
+	return r;
+}
+
 static void
 chain(struct out *o, const struct question *q)
 {
@@ -194,7 +279,13 @@ static bool
 answer(struct out *o, const struct question *q)
 {
 	begin(o, q, 0);
-	if (is(q, "txt")) {
+	if (q->server->key != NULL && q->name[0] == '\0' && q->type == 48) {
+		put_signed(
+		    o, q, 48, q->server->dnskey, sizeof(q->server->dnskey));
+	} else if (q->server->key != NULL && q->type == 16 &&
+	    (is(q, "signed") || is(q, "forged"))) {
+		put_signed(o, q, 16, "\4text", 5);
+	} else if (is(q, "txt")) {
 		if (q->type == 16)
 			put_txt(o, NULL, "v=spf1 -all");
 		else
@@ -282,7 +373,7 @@ static bool
 reply(struct authority *a, const unsigned char *p, size_t len, bool tcp,
     bool *out_late)
 {
-	struct question q = { .tcp = tcp };
+	struct question q = { .tcp = tcp, .server = a };
 	if (!parse(p, len, &q))
 		return false;
 	pthread_mutex_lock(&a->lock);
@@ -438,7 +529,7 @@ bind_both(struct authority *a)
 }
 
 struct authority *
-authority_new(void)
+authority_new(const char *anchor)
 {
 	struct authority *a = calloc(1, sizeof(*a));
 	if (a == NULL)
@@ -446,7 +537,8 @@ authority_new(void)
 	for (size_t i = 0; i < MAX_TCP; i++)
 		a->conns[i] = -1;
 	pthread_mutex_init(&a->lock, NULL);
-	if (!bind_both(a) || pipe(a->stop) != 0 ||
+	if ((anchor != NULL && sign_root(a, anchor) != 0) || !bind_both(a) ||
+	    pipe(a->stop) != 0 ||
 	    pthread_create(&a->thread, NULL, run, a) != 0) {
 		free(a);
 		return NULL;
@@ -470,6 +562,7 @@ authority_free(struct authority **authority)
 		if (a->conns[i] >= 0)
 			close(a->conns[i]);
 	}
+	EVP_PKEY_free(a->key);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }

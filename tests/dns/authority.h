@@ -5,7 +5,9 @@
 
 struct authority;
 
-struct authority *authority_new(void);
+/* With an `anchor` the root zone is signed by a new key ("." DNSKEY, "signed."
+ * and "forged." TXT, the last one wrongly); its DNSKEY goes to that file. */
+struct authority *authority_new(const char *anchor);
 void authority_free(struct authority **a);
 /* "127.0.0.1@PORT" */
 const char *authority_address(const struct authority *a);

@@ -16,16 +16,17 @@ struct world {
 };
 
 static int
-setup_with(void **state, enum dnssec_mode dnssec)
+setup_with(void **state, enum dnssec_mode dnssec, const char *anchor)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	assert_non_null(w);
-	w->authority = authority_new();
+	w->authority = authority_new(anchor);
 	assert_non_null(w->authority);
 	struct str server = str_c(authority_address(w->authority));
-	struct unbound_options o = {
-		.nameservers = &server, .nameserver_count = 1, .dnssec = dnssec
-	};
+	struct unbound_options o = { .nameservers = &server,
+		.nameserver_count = 1,
+		.dnssec = dnssec,
+		.trust_anchor = anchor };
 	struct err err = { "" };
 	enum res r = unbound_new(&o, &err, &w->resolver, NULL);
 	if (r != RES_OK)
@@ -38,7 +39,7 @@ setup_with(void **state, enum dnssec_mode dnssec)
 static int
 setup(void **state)
 {
-	return setup_with(state, DNSSEC_OFF);
+	return setup_with(state, DNSSEC_OFF, NULL);
 }
 
 static int
@@ -314,7 +315,7 @@ free_while_under_way(void **state)
 static void
 forwarder_without_dnssec(void **state)
 {
-	setup_with(state, DNSSEC_AUTO);
+	setup_with(state, DNSSEC_AUTO, NULL);
 	struct world *w = *state;
 	assert_non_null(unbound_dnssec_note(w->resolver, 0));
 	const char *note =
@@ -333,13 +334,43 @@ forwarder_without_dnssec(void **state)
 static void
 dnssec_on_uses_nothing_bogus(void **state)
 {
-	setup_with(state, DNSSEC_ON);
+	setup_with(state, DNSSEC_ON, NULL);
 	struct dns_answer *a = ask(*state, "txt.example", DNS_TXT, LONG_US);
 	assert_non_null(a);
 	assert_true(dns_status_temporary(a->status));
 	assert_int_equal(a->count, 0);
 	dns_answer_unref(&a);
 	teardown(state);
+}
+
+/* The probe finds signatures; then right ones are told, wrong ones no data. */
+static void
+dnssec_by_probe(void **state)
+{
+	char anchor[] = "anchor-XXXXXX";
+	int fd = mkstemp(anchor);
+	assert_true(fd >= 0);
+	close(fd);
+	setup_with(state, DNSSEC_AUTO, anchor);
+	struct world *w = *state;
+	const char *note =
+	    unbound_dnssec_note(w->resolver, clock_mono_us() + LONG_US);
+	if (note != NULL)
+		fail_msg("%s", note);
+	struct dns_answer *a = ask(w, "signed", DNS_TXT, LONG_US);
+	assert_non_null(a);
+	assert_int_equal(a->status, DNS_OK);
+	assert_true(a->secure);
+	assert_str(a->records[0].data, "text");
+	dns_answer_unref(&a);
+	a = ask(w, "forged", DNS_TXT, LONG_US);
+	assert_non_null(a);
+	assert_int_equal(a->status, DNS_BOGUS);
+	assert_int_equal(a->count, 0);
+	assert_non_null(a->detail);
+	dns_answer_unref(&a);
+	teardown(state);
+	unlink(anchor);
 }
 
 static void
@@ -390,6 +421,7 @@ main(void)
 		T(free_while_under_way),
 		cmocka_unit_test(forwarder_without_dnssec),
 		cmocka_unit_test(dnssec_on_uses_nothing_bogus),
+		cmocka_unit_test(dnssec_by_probe),
 		cmocka_unit_test(bad_options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
