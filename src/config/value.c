@@ -1,251 +1,7 @@
 #include "config/value.h"
 
 #include <errno.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-/* The word is there in a "one two three" table entry: its position. */
-static int
-word_index(const char *words, struct str word)
-{
-	struct str rest = str_c(words), item;
-	for (int i = 0; str_split(&rest, ' ', &item); i++)
-		if (str_eq(item, word))
-			return i;
-	return -1;
-}
-
-static bool
-is_separator(char c)
-{
-	return ascii_is_wsp(c) || c == ',';
-}
-
-static size_t
-count_items(struct str text)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < text.len; i++)
-		if (!is_separator(text.ptr[i]) &&
-		    (i == 0 || is_separator(text.ptr[i - 1])))
-			n++;
-	return n;
-}
-
-/* Cut the next item off. */
-static bool
-next_item(struct str *rest, struct str *out)
-{
-	size_t from = 0, to;
-	while (from < rest->len && is_separator(rest->ptr[from]))
-		from++;
-	to = from;
-	while (to < rest->len && !is_separator(rest->ptr[to]))
-		to++;
-	*out = str_sub(*rest, from, to - from);
-	*rest = str_skip(*rest, to);
-	return out->len != 0;
-}
-
-enum res
-value_split(struct arena *a, struct str text, struct strlist *out)
-{
-	size_t count = count_items(text);
-	if (count > VALUE_MAX_ITEMS)
-		return RES_LIMIT;
-	struct str *items = arena_array(a, count, sizeof *items);
-	if (items == NULL)
-		return RES_NOMEM;
-	for (size_t i = 0; i < count && next_item(&text, &items[i]); i++) {
-		items[i] = arena_dup(a, items[i]);
-		if (items[i].ptr == NULL)
-			return RES_NOMEM;
-	}
-	*out = (struct strlist){ count, items };
-	return RES_OK;
-}
-
-bool
-value_is_domain(struct str d)
-{
-	if (d.len == 0 || d.len > 253)
-		return false;
-	struct str label;
-	while (str_split(&d, '.', &label)) {
-		if (label.len == 0 || label.len > 63 || label.ptr[0] == '-' ||
-		    label.ptr[label.len - 1] == '-')
-			return false;
-		for (size_t i = 0; i < label.len; i++)
-			if (!ascii_is_alpha(label.ptr[i]) &&
-			    !ascii_is_digit(label.ptr[i]) &&
-			    label.ptr[i] != '-' && label.ptr[i] != '_')
-				return false;
-	}
-	return true;
-}
-
-/* `*` would be an atom of mail, but who writes `*@dom` means `dom`. */
-bool
-value_is_address(struct str s)
-{
-	size_t at = str_rchr(s, '@');
-	if (at == SIZE_MAX || at == 0 || at > 64)
-		return false;
-	for (size_t i = 0; i < at; i++)
-		if (s.ptr[i] <= ' ' || s.ptr[i] == 0x7f ||
-		    str_chr(STR("<>()[]\\\";:@*"), s.ptr[i]) != SIZE_MAX)
-			return false;
-	return value_is_domain(str_skip(s, at + 1));
-}
-
-static bool
-is_field_name(struct str s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (s.ptr[i] <= ' ' || s.ptr[i] > '~' || s.ptr[i] == ':')
-			return false;
-	return s.len != 0;
-}
-
-static bool
-is_domain_pattern(struct str s)
-{
-	return value_is_domain(str_starts(s, STR(".")) ? str_skip(s, 1) : s);
-}
-
-static bool
-is_server(struct str s)
-{
-	struct ip ip;
-	uint64_t port;
-	size_t at = str_chr(s, '@');
-	if (at != SIZE_MAX &&
-	    (str_to_u64(str_skip(s, at + 1), 65535, &port) != RES_OK ||
-		port == 0))
-		return false;
-	return ip_parse(str_sub(s, 0, at), &ip) == RES_OK;
-}
-
-static bool
-is_verdict(struct str s)
-{
-	size_t colon = str_chr(s, ':');
-	return colon != SIZE_MAX &&
-	    word_index("dkim spf dmarc arc", str_sub(s, 0, colon)) >= 0 &&
-	    word_index("none pass fail softfail policy neutral temperror "
-		       "permerror",
-		str_skip(s, colon + 1)) >= 0;
-}
-
-/* What one item of a list must be, and how to call it. */
-static bool
-item_fits(const struct option *o, struct str s, const char **out_what)
-{
-	switch (o->type) {
-	case OPT_WORDS:
-		*out_what = o->words;
-		return word_index(o->words, s) >= 0;
-	case OPT_FIELDS:
-		*out_what = "a header field name";
-		return is_field_name(s);
-	case OPT_HEADERS:
-		*out_what = "NAME or NAME:TEXT";
-		return is_field_name(str_sub(s, 0, str_chr(s, ':')));
-	case OPT_VERDICTS:
-		*out_what = "METHOD:RESULT, such as dmarc:fail";
-		return is_verdict(s);
-	case OPT_DOMAINS:
-		*out_what = "a domain (A-labels) or .domain";
-		return is_domain_pattern(s);
-	case OPT_PATTERNS:
-		*out_what = "a domain, .domain, user@domain or *";
-		return str_eq(s, STR("*")) || is_domain_pattern(s) ||
-		    value_is_address(s);
-	case OPT_SERVERS:
-		*out_what = "an IP address or ADDRESS@PORT";
-		return is_server(s);
-	default:
-		*out_what = "a word (comments stand on lines of their own)";
-		return s.ptr[0] != '#';
-	}
-}
-
-static enum res
-parse_list(const struct option *o, struct arena *a, struct str text,
-    struct strlist *out, struct err *why)
-{
-	struct strlist list;
-	enum res r = value_split(a, text, &list);
-	if (r == RES_LIMIT)
-		err_set(why, "more than %d items", VALUE_MAX_ITEMS);
-	if (r != RES_OK)
-		return r;
-	bool fold = o->type == OPT_DOMAINS || o->type == OPT_PATTERNS ||
-	    o->type == OPT_FIELDS;
-	struct str *items = (struct str *)list.items;
-	for (size_t i = 0; i < list.count; i++) {
-		const char *what;
-		if (!item_fits(o, items[i], &what)) {
-			err_set(why, "'%.*s' is not %s%s", STR_ARG(items[i]),
-			    o->type == OPT_WORDS ? "one of: " : "", what);
-			return RES_SYNTAX;
-		}
-		if (fold)
-			items[i] = arena_lower(a, items[i]);
-		if (items[i].ptr == NULL)
-			return RES_NOMEM;
-	}
-	if (list.count == 0) {
-		err_set(why, "the list is empty");
-		return RES_SYNTAX;
-	}
-	*out = list;
-	return RES_OK;
-}
-
-/* 10.0.0.1/8 is a slip of the pen: say so, as Postfix does. */
-static bool
-has_host_bits(const struct ip_net *n)
-{
-	unsigned bits = n->ip.family == IP_V4 ? 32 : 128;
-	for (unsigned i = n->prefix; i < bits; i++)
-		if (n->ip.bytes[i / 8] & (0x80U >> (i % 8)))
-			return true;
-	return false;
-}
-
-static enum res
-parse_nets(
-    struct arena *a, struct str text, struct netlist *out, struct err *why)
-{
-	size_t count = count_items(text);
-	if (count == 0 || count > VALUE_MAX_ITEMS) {
-		err_set(why,
-		    count == 0 ? "the list is empty" : "too many networks");
-		return count == 0 ? RES_SYNTAX : RES_LIMIT;
-	}
-	struct ip_net *nets = arena_array(a, count, sizeof *nets);
-	if (nets == NULL)
-		return RES_NOMEM;
-	struct str item;
-	for (size_t i = 0; i < count && next_item(&text, &item); i++) {
-		if (ip_net_parse(item, &nets[i]) != RES_OK) {
-			err_set(why,
-			    "'%.*s' is not a network such as 192.0.2.0/24 or "
-			    "2001:db8::/32",
-			    STR_ARG(item));
-			return RES_SYNTAX;
-		}
-		if (has_host_bits(&nets[i])) {
-			err_set(why,
-			    "'%.*s' has address bits set behind the prefix",
-			    STR_ARG(item));
-			return RES_SYNTAX;
-		}
-	}
-	*out = (struct netlist){ count, nets };
-	return RES_OK;
-}
 
 /* Digits, then a unit of the table; "" is the last unit's name. */
 struct unit {
@@ -325,7 +81,7 @@ parse_number(
 static enum res
 parse_bool(struct str text, bool *out, struct err *why)
 {
-	int i = word_index("no off yes on", text);
+	int i = value_word("no off yes on", text);
 	if (i < 0) {
 		err_set(why, "'%.*s' is not yes or no", STR_ARG(text));
 		return RES_SYNTAX;
@@ -337,7 +93,7 @@ parse_bool(struct str text, bool *out, struct err *why)
 static enum res
 parse_word(const struct option *o, struct str text, int *out, struct err *why)
 {
-	int i = word_index(o->words, text);
+	int i = value_word(o->words, text);
 	if (i < 0) {
 		err_set(
 		    why, "'%.*s' is not one of: %s", STR_ARG(text), o->words);
@@ -350,7 +106,7 @@ parse_word(const struct option *o, struct str text, int *out, struct err *why)
 static enum res
 parse_canon(struct str text, bool *out_pair, struct err *why)
 {
-	int i = word_index("simple/simple simple/relaxed relaxed/simple "
+	int i = value_word("simple/simple simple/relaxed relaxed/simple "
 			   "relaxed/relaxed",
 	    text);
 	if (i < 0) {
@@ -361,106 +117,6 @@ parse_canon(struct str text, bool *out_pair, struct err *why)
 	}
 	out_pair[0] = i >= 2;
 	out_pair[1] = i % 2 == 1;
-	return RES_OK;
-}
-
-/* PORT@HOST; an IPv6 address may stand in brackets. */
-static bool
-parse_port_host(struct str s, uint16_t *out_port, struct str *out_host)
-{
-	uint64_t port;
-	size_t at = str_chr(s, '@');
-	struct str host = at != SIZE_MAX ? str_skip(s, at + 1) : STR_EMPTY;
-	if (at == SIZE_MAX ||
-	    str_to_u64(str_sub(s, 0, at), 65535, &port) != RES_OK)
-		return false;
-	if (str_starts(host, STR("[")) && str_ends(host, STR("]")))
-		host = str_sub(host, 1, host.len - 2);
-	struct ip ip;
-	if (ip_parse(host, &ip) != RES_OK && !value_is_domain(host))
-		return false;
-	*out_port = (uint16_t)port;
-	*out_host = host;
-	return true;
-}
-
-static bool
-parse_mode(struct str s, mode_t *out)
-{
-	mode_t mode = 0;
-	if (s.len < 3 || s.len > 4)
-		return false;
-	for (size_t i = 0; i < s.len; i++) {
-		if (s.ptr[i] < '0' || s.ptr[i] > '7')
-			return false;
-		mode = mode * 8 + (mode_t)(s.ptr[i] - '0');
-	}
-	if (mode > 0777)
-		return false;
-	*out = mode;
-	return true;
-}
-
-static bool
-parse_unix(
-    struct str rest, struct str path, struct listen_address *l, struct err *why)
-{
-	struct str item;
-	*l = (struct listen_address){ .is_unix = true,
-		.path = path,
-		.mode = 0660,
-		.group = STR("postfix") };
-	if (!str_starts(path, STR("/")) ||
-	    path.len >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		err_set(why,
-		    "'%.*s' is not an absolute path of less than %zu bytes",
-		    STR_ARG(path), sizeof(((struct sockaddr_un *)0)->sun_path));
-		return false;
-	}
-	while (next_item(&rest, &item)) {
-		if (str_starts(item, STR("mode=")) &&
-		    parse_mode(str_skip(item, 5), &l->mode))
-			continue;
-		if (str_starts(item, STR("group=")) && item.len > 6) {
-			l->group = str_skip(item, 6);
-			continue;
-		}
-		err_set(why, "'%.*s' is not mode=0660 or group=NAME",
-		    STR_ARG(item));
-		return false;
-	}
-	return true;
-}
-
-static enum res
-parse_listen(struct arena *a, struct str text, struct listen_address *out,
-    struct err *why)
-{
-	struct str copy = arena_dup(a, text), first;
-	if (copy.ptr == NULL)
-		return RES_NOMEM;
-	struct listen_address l = { .mode = 0 };
-	bool ok = false;
-	(void)next_item(&copy, &first);
-	size_t colon = str_chr(first, ':');
-	struct str scheme = str_sub(first, 0, colon);
-	struct str rest =
-	    colon != SIZE_MAX ? str_skip(first, colon + 1) : STR_EMPTY;
-	if (word_index("unix local", scheme) >= 0) {
-		if (!parse_unix(copy, rest, &l, why))
-			return RES_SYNTAX;
-		ok = true;
-	} else if (word_index("inet inet6", scheme) >= 0 && copy.len == 0) {
-		ok = parse_port_host(rest, &l.port, &l.host);
-	}
-	if (!ok) {
-		err_set(why,
-		    "'%.*s' is not unix:PATH [mode=0660] [group=NAME] or "
-		    "inet:PORT@HOST",
-		    STR_ARG(text));
-		return RES_SYNTAX;
-	}
-	*out = l;
 	return RES_OK;
 }
 
@@ -476,7 +132,7 @@ marks_fit(struct str s, struct str *out_bad)
 		size_t close = str_chr(s, '}');
 		*out_bad = str_sub(s, 0, close);
 		if (close == SIZE_MAX ||
-		    word_index("from spf dkim id", *out_bad) < 0)
+		    value_word("from spf dkim id", *out_bad) < 0)
 			return false;
 		s = str_skip(s, close + 1);
 	}
@@ -541,7 +197,7 @@ text_fits(const struct option *o, struct str s, struct err *why)
 	case OPT_METRICS:
 		err_set(why, "'%.*s' is not off or inet:PORT@HOST", STR_ARG(s));
 		return str_starts(s, STR("inet:")) &&
-		    parse_port_host(str_skip(s, 5), &port, &host);
+		    value_parse_port_host(str_skip(s, 5), &port, &host);
 	case OPT_FAMILY:
 		err_set(why,
 		    "'%.*s' is not a family name (a-z, 0-9, '-', at most 31)",
@@ -549,7 +205,7 @@ text_fits(const struct option *o, struct str s, struct err *why)
 		return is_family(s);
 	case OPT_CHOICE:
 		err_set(why, "'%.*s' is not one of: %s", STR_ARG(s), o->words);
-		return word_index(o->words, s) >= 0;
+		return value_word(o->words, s) >= 0;
 	default:
 		err_set(why, "'%.*s' is not a single plain word", STR_ARG(s));
 		return is_word(s);
@@ -609,9 +265,9 @@ parse_typed(const struct option *o, struct arena *a, struct str text, void *at,
 		    &(struct option){ .type = OPT_TEXT, .max = 20 }, a, text,
 		    at, &ignored);
 	case OPT_LISTEN:
-		return parse_listen(a, text, at, why);
+		return value_parse_listen(a, text, at, why);
 	case OPT_NETS:
-		return parse_nets(a, text, at, why);
+		return value_parse_nets(a, text, at, why);
 	case OPT_WORDS:
 	case OPT_NAMES:
 	case OPT_FIELDS:
@@ -620,7 +276,7 @@ parse_typed(const struct option *o, struct arena *a, struct str text, void *at,
 	case OPT_DOMAINS:
 	case OPT_PATTERNS:
 	case OPT_SERVERS:
-		return parse_list(o, a, text, at, why);
+		return value_parse_list(o, a, text, at, why);
 	case OPT_CHOICE:
 	case OPT_TEXT:
 	case OPT_REPLY:
