@@ -66,7 +66,7 @@ static const struct option global[] = {
 	    .empty = "none" },
 	{ "reinjection", "identity", OPT_WORD, "no", AT(reinjection),
 	    .help = "recognise mail that a filter hands back",
-	    .words = "no token", .later = true },
+	    .words = "no token" },
 	{ "mode", "identity", OPT_WORD, "auto", AT(mode),
 	    .help = "verify, sign, or by direction",
 	    .words = "auto sign verify" },

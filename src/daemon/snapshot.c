@@ -247,6 +247,19 @@ use_decisions(struct snapshot *s, const struct snapshot *old)
 	return shared_new(d, release_decisions, &s->decisions);
 }
 
+static void
+use_secret(struct snapshot *s)
+{
+	const struct config *c = s->env.config;
+	if (c->reinjection != REINJECTION_TOKEN)
+		return;
+	s->env.has_secret =
+	    token_secret(c->state_dir.ptr, s->env.secret) == RES_OK;
+	if (!s->env.has_secret)
+		log_warning("%s/token.key: %s: mail that comes back is not "
+		    "recognized", c->state_dir.ptr, strerror(errno));
+}
+
 static enum res
 build(struct snapshot *s, struct str text, const char *path,
     struct snapshot *previous, struct err *err)
@@ -262,6 +275,8 @@ build(struct snapshot *s, struct str text, const char *path,
 		r = use_keys(s, previous);
 	if (r == RES_OK)
 		r = use_decisions(s, previous);
+	if (r == RES_OK)
+		use_secret(s);
 	if (r == RES_OK)
 		r = use_store(s, previous, err);
 	return r;

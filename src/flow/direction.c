@@ -27,27 +27,38 @@ set(struct message *m, enum direction d, const char *why)
 	m->direction_why = why;
 }
 
-void
-direction_decide(struct message *m)
+/* Why this client is trusted, or NULL. */
+static const char *
+trust(const struct message *m)
 {
 	const struct config *c = m->config;
 	const struct session_facts *f = &m->session->facts;
+	if (m->auth.len != 0 && c->trust_authenticated)
+		return "authenticated";
+	if (f->daemon_name.len != 0 &&
+	    in_list(&c->trusted_daemons, f->daemon_name))
+		return "trusted daemon";
+	if (f->client.family == IP_NONE)
+		return "local submission";
+	if (in_nets(&c->trusted_networks, &f->client))
+		return "trusted network";
+	return NULL;
+}
+
+void
+direction_decide(struct message *m)
+{
 	enum run_mode mode = m->session->env->mode;
+	const char *why = trust(m);
+	m->trusted = why != NULL;
 	if (mode == MODE_AUTO)
-		mode = c->mode;
+		mode = m->config->mode;
 	if (mode == MODE_SIGN)
 		set(m, DIRECTION_OUT, "mode = sign");
 	else if (mode == MODE_VERIFY)
 		set(m, DIRECTION_IN, "mode = verify");
-	else if (m->auth.len != 0 && c->trust_authenticated)
-		set(m, DIRECTION_OUT, "authenticated");
-	else if (f->daemon_name.len != 0 &&
-	    in_list(&c->trusted_daemons, f->daemon_name))
-		set(m, DIRECTION_OUT, "trusted daemon");
-	else if (f->client.family == IP_NONE)
-		set(m, DIRECTION_OUT, "local submission");
-	else if (in_nets(&c->trusted_networks, &f->client))
-		set(m, DIRECTION_OUT, "trusted network");
+	else if (why != NULL)
+		set(m, DIRECTION_OUT, why);
 	else
 		set(m, DIRECTION_IN, "client not trusted");
 }

@@ -5,6 +5,7 @@
 #include "auth/authres.h"
 #include "dns/psl.h"
 #include "flow/state.h"
+#include "flow/token.h"
 #include "mail/domain.h"
 
 /* Fields that later hops trust us for: nobody else may bring them. */
@@ -63,6 +64,9 @@ static bool
 is_forged(struct message *m, const struct field *f, const struct str *ids,
     size_t id_count, struct str org)
 {
+	/* our first pass wrote the others */
+	if (m->seen)
+		return str_case_eq(f->name, STR(TOKEN_FIELD));
 	if (str_case_eq(f->name, STR("Authentication-Results")))
 		return authres_is_ours(m->arena, f->value, ids, id_count, org);
 	return str_case_starts(f->name, str_c(PRIVATE_PREFIX));

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "dns/dns.h"
+#include "flow/token.h"
 #include "keys/signer.h"
 
 struct flow_counters {
@@ -29,6 +30,8 @@ struct flow_env {
 	struct signer *signer;      /* NULL: this program does not sign */
 	struct store *store;        /* NULL: no archive */
 	struct decisions *decisions; /* NULL: decisions are not kept */
+	bool has_secret;
+	uint8_t secret[TOKEN_SECRET_LEN]; /* of re-injection tokens */
 	struct clock clock;
 	struct flow_counters *counters; /* never NULL */
 	struct published *published; /* NULL: key records are not looked for */

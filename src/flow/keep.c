@@ -29,8 +29,8 @@ keep_wanted(const struct message *m)
 {
 	const struct config *c = m->config;
 	bool wanted = in_scope(m);
-	if (m->session->env->store == NULL || !c->archive)
-		return false;
+	if (m->session->env->store == NULL || !c->archive || m->seen)
+		return false; /* the first pass kept what was seen */
 	/* rules look at size and verdicts too: known at end of message */
 	for (size_t i = 0; i < c->archive_rule_count; i++)
 		wanted = wanted || c->archive_rules[i].keep != 0;

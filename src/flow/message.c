@@ -282,12 +282,15 @@ message_end_of_header(struct message *m)
 	    header_bytes(m->header) - header_count(m->header) + 2;
 	if (address_from_domains(m->arena, m->header, &m->from) != RES_OK)
 		message_internal(m, "Out of memory");
-	if (m->direction == DIRECTION_IN) {
+	reinject_recognize(m);
+	if (m->seen)
+		verify_chain_begin(m);
+	else if (m->direction == DIRECTION_IN)
 		verify_begin(m);
-		seal_begin(m);
-	} else {
+	else
 		sign_begin(m);
-	}
+	if (m->direction == DIRECTION_IN)
+		seal_begin(m);
 	if (keep_wanted(m))
 		keep_begin(m);
 	m->body = body_sink(m);
@@ -353,6 +356,10 @@ reply_from_refusal(struct message *m)
 static void
 judge(struct message *m)
 {
+	if (m->seen) {
+		verify_chain_finish(m);
+		return;
+	}
 	if (m->direction == DIRECTION_IN)
 		verify_finish(m);
 	else
@@ -365,6 +372,10 @@ static void
 insert_fields(struct message *m)
 {
 	struct decision *d = &m->decision;
+	if (m->seen) {
+		seal_finish(m);
+		return;
+	}
 	struct str value = results_make(m, &m->payload);
 	if (value.ptr == NULL) {
 		message_internal(m, "Out of memory");
@@ -381,6 +392,7 @@ insert_fields(struct message *m)
 		edits_add(m, EDIT_KIND_INSERT, 0, "Authentication-Results",
 		    value);
 	seal_finish(m);
+	reinject_mark(m);
 	if (m->edits.nomem)
 		message_internal(m, "Out of memory");
 }
@@ -397,7 +409,7 @@ message_finish(struct message *m, struct str queue_id)
 	m->queue_id = arena_dup(m->arena, queue_id);
 	d->decision_id = m->id;
 	d->outbound = m->direction == DIRECTION_OUT;
-	d->direction = d->outbound ? "out" : "in";
+	d->direction = m->seen ? "seen" : d->outbound ? "out" : "in";
 
 	enum res r = sink_finish(m->body);
 	m->bytes += m->header_bytes;

@@ -35,7 +35,9 @@ seal_begin(struct message *m)
 {
 	struct signer *signer = m->session->env->signer;
 	size_t count = 0;
-	if (!is_wanted(m) || signer == NULL)
+	/* mail that will come back is sealed when it leaves for good */
+	if (!is_wanted(m) || signer == NULL ||
+	    (m->config->reinjection == REINJECTION_TOKEN && !m->seen))
 		return;
 	m->manifest = signer->manifest(signer);
 	if (m->manifest == NULL)

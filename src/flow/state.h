@@ -4,6 +4,7 @@
  *   message.c   stages, and the order of work at end of message
  *   direction.c who is ours
  *   verify.c    inbound: which verdicts, begun early, finished late
+ *   reinject.c  mail that comes back with our token
  *   relay.c     whose mail a trusted relay brings
  *   sign.c      outbound: which keys, whether they are published, the fields
  *   seal.c      ARC sets for mail that leaves again
@@ -73,6 +74,11 @@ struct message {
 	enum stage stage;
 	enum direction direction;
 	const char *direction_why; /* "authenticated", "trusted network", … */
+	bool trusted;              /* the client is, whatever mode says */
+	bool seen;                 /* judged before (reinject.c) */
+	struct str first_id;       /* of the decision it was judged by */
+	enum auth_result recalled_arc; /* seen: the chain at arrival */
+	bool recalled_arc_temporary;
 	int64_t begin_mono_us, time_us;
 	struct refusal refusal;
 
@@ -136,6 +142,13 @@ struct ip relay_client(const struct message *m);
 /* verify.c */
 void verify_begin(struct message *m);
 void verify_finish(struct message *m);
+/* Only the chain's structure, of mail that was judged before. */
+void verify_chain_begin(struct message *m);
+void verify_chain_finish(struct message *m);
+
+/* reinject.c: sets `seen` from the token; adds one. */
+void reinject_recognize(struct message *m);
+void reinject_mark(struct message *m);
 
 /* seal.c */
 void seal_begin(struct message *m);

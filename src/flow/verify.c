@@ -174,3 +174,30 @@ verify_finish(struct message *m)
 	if (r != RES_OK)
 		message_internal(m, "Out of memory");
 }
+
+void
+verify_chain_begin(struct message *m)
+{
+	struct dkim_verify_options o = dkim_options(m);
+	if (m->config->arc == ARC_SEAL &&
+	    arc_verify_begin(m->arena, m->header, &o, m->dns, m->hashes,
+		&m->arc_verify) != RES_OK)
+		message_internal(m, "Out of memory");
+}
+
+void
+verify_chain_finish(struct message *m)
+{
+	struct decision *d = &m->decision;
+	if (m->arc_verify == NULL)
+		return;
+	if (arc_verify_finish(m->arc_verify, &d->arc) != RES_OK) {
+		message_internal(m, "Out of memory");
+		return;
+	}
+	d->arc_done = true;
+	/* what counts is what arrived, not what a filter made of it */
+	d->arc.temporary = m->recalled_arc_temporary;
+	if (m->recalled_arc != AUTH_NONE || d->arc.instances == 0)
+		d->arc.result = m->recalled_arc;
+}

@@ -382,8 +382,6 @@ static const struct {
 	    "yes" },
 	{ "max_message_size = 10K\nmax_header_bytes = 11K\n",
 	    "test.conf:2: max_header_bytes is larger than max_message_size" },
-	{ "reinjection = token\n",
-	    "test.conf:1: reinjection: this version knows only 'no'" },
 	{ "reject_text = see {queue}\n",
 	    "test.conf:1: reject_text: '{queue}' is not one of: {from} {spf} "
 	    "{dkim} {id}" },

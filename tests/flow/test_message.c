@@ -468,6 +468,64 @@ long_header_lines_are_refolded_before_signing(void **state)
 	rig_close(&r);
 }
 
+static void
+mail_comes_back_with_its_token(void **state)
+{
+	struct rig r;
+	struct err err = { "" };
+	char dir[] = "/tmp/hanaper-flow.XXXXXX", path[64];
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/decisions.db", dir);
+	struct decisions_options o = { .path = path,
+		.keep_us = DECISIONS_KEEP_US,
+		.max_bytes = DECISIONS_MAX_BYTES,
+		.clock = { (int64_t)RIG_CLOCK * 1000000 } };
+	rig_open(&r, "reinjection = token\n", "");
+	assert_ok(decisions_open(&o, &err, &r.env.decisions));
+	assert_ok(token_secret(dir, r.env.secret));
+	r.env.has_secret = true;
+	struct mail in = inbound;
+	in.text = TEXT;
+	rig_send(&r, &in);
+	assert_string_equal(r.decision->direction, "in");
+	assert_non_null(rig_inserted(&r, "X-Hanaper-Token", 0));
+	char *text = rig_edited(&r, TEXT);
+
+	/* from a filter on this host */
+	struct mail back = { .ip = "127.0.0.1", .helo = "localhost",
+		.from = inbound.from, .text = text };
+	rig_send(&r, &back);
+	assert_string_equal(r.decision->direction, "seen");
+	assert_int_equal(r.decision->edit_count, 1);
+	assert_int_equal(r.decision->edits[0].kind, EDIT_KIND_DELETE);
+	assert_string_equal(r.decision->edits[0].name, "X-Hanaper-Token");
+
+	/* from outside: nobody may bring token or results */
+	in.text = text;
+	rig_send(&r, &in);
+	assert_string_equal(r.decision->direction, "in");
+	assert_string_equal(r.decision->edits[0].name,
+	    "Authentication-Results");
+	assert_string_equal(r.decision->edits[1].name, "X-Hanaper-Token");
+
+	/* too late, or not ours */
+	r.env.clock.fixed_us += (TOKEN_MAX_AGE_S + 1) * 1000000;
+	rig_send(&r, &back);
+	assert_string_equal(r.decision->direction, "out");
+	r.env.clock.fixed_us -= (TOKEN_MAX_AGE_S + 1) * 1000000;
+	r.env.secret[0] ^= 1;
+	rig_send(&r, &back);
+	assert_string_equal(r.decision->direction, "out");
+	free(text);
+	decisions_close(&r.env.decisions);
+	rig_close(&r);
+	char *remove = NULL;
+	assert_true(asprintf(&remove, "rm -r %s", dir) > 0);
+	assert_int_equal(system(remove), 0);
+	free(remove);
+}
+
 int
 main(void)
 {
@@ -487,6 +545,7 @@ main(void)
 		cmocka_unit_test(who_is_ours),
 		cmocka_unit_test(a_relay_of_ours_is_seen_through),
 		cmocka_unit_test(long_header_lines_are_refolded_before_signing),
+		cmocka_unit_test(mail_comes_back_with_its_token),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
