@@ -78,6 +78,30 @@ HN_CHECK enum res archive_get(struct archive_reader *r, struct arena *a,
 HN_CHECK enum res archive_get_body(struct archive_reader *r, uint64_t id,
     struct err *err, struct sink *out);
 
+/* --- what there is --- */
+struct archive_shard_stats {
+	struct str dir, family, period;
+	uint32_t number;
+	enum res status;         /* not RES_OK: offline, `why` says it */
+	struct str why;
+	uint64_t messages;       /* that a search sees */
+	uint64_t deliveries;     /* of these, further ones of one content */
+	uint64_t unapplied;      /* behind the index and its tail */
+	uint64_t segment_bytes, index_bytes;
+	int64_t min_time_us, max_time_us; /* min > max: no message */
+};
+/* One entry a shard, newest first, in `a`. */
+HN_CHECK enum res archive_stats(struct archive_reader *r, struct arena *a,
+    struct err *err, struct archive_shard_stats **out, size_t *out_count);
+
+/* Build the index of every shard nobody writes to anew. `progress` (may be
+ * NULL) is called now and then. RES_DENIED: the daemon has one of them (those
+ * before it are done). */
+HN_CHECK enum res archive_reindex(struct archive_reader *r,
+    void (*progress)(void *context, struct str dir, uint64_t done,
+	uint64_t bytes),
+    void *context, struct err *err);
+
 /* Ids as people write them: "7.123" = shard.frame. */
 HN_CHECK enum res archive_id_parse(struct str text, uint64_t *out);
 void archive_id_format(struct buf *out, uint64_t id);

@@ -61,7 +61,7 @@ test_terms(void **state)
 		    "org@3" },
 		{ "x@localhost", "x@0 localhost@1" },
 		{ "_dmarc.example.org",
-		    "dmarc@0 dmarc.example.org@0 example.org@0 example@1 "
+		    "dmarc@0 example.org@0 dmarc.example.org@0 example@1 "
 		    "org@2" },
 		{ "--a-b--", "a@0 b@1" },
 		/* CJK pairs and the last character */

@@ -1,0 +1,179 @@
+/* hanaper archive: the subcommands, and what they share. */
+#include "cli/archive.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+static const struct command commands[] = {
+	{ "export", archive_export_main, "write messages out byte-exact" },
+	{ "list", archive_list_main, "the newest messages" },
+	{ "reindex", archive_reindex_main, "build the search index anew" },
+	{ "search", archive_search_main, "find messages" },
+	{ "show", archive_show_main, "show one message" },
+	{ "stats", archive_stats_main, "what is in the store" },
+	{ NULL, NULL, NULL },
+};
+
+int
+cmd_archive(int argc, char **argv)
+{
+	for (const struct command *c = commands; argc > 1 && c->name != NULL;
+	    c++)
+		if (strcmp(argv[1], c->name) == 0)
+			return c->run(argc - 1, argv + 1);
+	FILE *out = stderr;
+	if (argc > 1 && strcmp(argv[1], "help") == 0)
+		out = stdout;
+	fputs("usage: hanaper archive COMMAND [ARGUMENT ...]\n\n", out);
+	for (const struct command *c = commands; c->name != NULL; c++)
+		fprintf(out, "  %-10s %s\n", c->name, c->summary);
+	fputs("\nSee hanaper(1), hanaper-search(7).\n", out);
+	return out == stdout ? EX_OK : EX_USAGE;
+}
+
+bool
+archive_place_option(
+    struct archive_place *p, int c, const char *value, int *out_status)
+{
+	*out_status = EX_OK;
+	if (c == 'd') {
+		p->dir = value;
+	} else if (c == 'c') {
+		p->settings.path = value;
+	} else if (c == 'o') {
+		if (!cli_settings_add(&p->settings, value))
+			*out_status = cli_fail(
+			    EX_USAGE, "-o %s: not NAME=VALUE", value);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+struct archive_reader *
+archive_place_open(
+    const struct archive_place *p, struct arena *a, int *out_status)
+{
+	const char *dir = p->dir;
+	struct err err = { "" };
+	struct archive_reader *r = NULL;
+	if (dir == NULL) {
+		struct config *config =
+		    cli_settings_load(&p->settings, out_status);
+		if (config == NULL)
+			return NULL;
+		dir = arena_cstr(a, config->archive_dir);
+		config_unref(&config);
+	}
+	if (dir == NULL) {
+		*out_status = cli_fail(EX_OSERR, "out of memory");
+		return NULL;
+	}
+	enum res res = archive_reader_open(dir, &err, &r);
+	if (res == RES_OK)
+		return r;
+	if (res == RES_NOTFOUND && err.text[0] == '\0')
+		*out_status = cli_fail(EX_NOINPUT,
+		    "%s: no archive there (--dir or archive_dir name it)", dir);
+	else
+		*out_status = cli_fail(cli_status(res), "%s",
+		    err.text[0] != '\0' ? err.text : res_text(res));
+	return NULL;
+}
+
+struct query *
+archive_query(struct arena *a, int argc, char **argv, int from, int *out_status)
+{
+	struct buf text;
+	struct err err = { "" };
+	struct query *q = NULL;
+	buf_init(&text, 65536);
+	for (int i = from; i < argc; i++) {
+		if (i > from)
+			buf_add_char(&text, ' ');
+		buf_add_c(&text, argv[i]);
+	}
+	enum res r = text.error;
+	const struct clock clock = CLOCK_SYSTEM;
+	if (r == RES_OK)
+		r = query_parse(
+		    a, buf_str(&text), clock_now_s(&clock), &err, &q);
+	buf_done(&text);
+	if (r == RES_OK)
+		return q;
+	*out_status = cli_fail(EX_USAGE, "query: %s",
+	    err.text[0] != '\0' ? err.text : res_text(r));
+	return NULL;
+}
+
+bool
+archive_is_complete(const struct search_coverage *c)
+{
+	return c->offline == 0 && c->unapplied == 0 && !c->incomplete;
+}
+
+void
+archive_say_coverage(const struct search_coverage *c)
+{
+	fprintf(stderr, "hanaper: searched %u shard%s, %" PRIu64
+	    " message%s, %" PRIu64 " un-indexed", c->shards,
+	    c->shards == 1 ? "" : "s", c->messages,
+	    c->messages == 1 ? "" : "s", c->unapplied);
+	if (c->offline > 0)
+		fprintf(stderr, "; %u shard%s NOT searched", c->offline,
+		    c->offline == 1 ? "" : "s");
+	if (c->incomplete)
+		fputs("; stopped at the time limit", stderr);
+	fputc('\n', stderr);
+	if (c->why.text[0] != '\0')
+		fprintf(stderr, "hanaper: not searched: %s\n", c->why.text);
+}
+
+/* Control bytes, and those of C1 as UTF-8 writes them (C2 80 … C2 9F). */
+void
+archive_put_safe(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.ptr[i];
+		unsigned char next = 0;
+		if (i + 1 < text.len)
+			next = (unsigned char)text.ptr[i + 1];
+		if (c < ' ' || c == 0x7f) {
+			buf_add_char(out, '?');
+		} else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
+			buf_add_char(out, '?');
+			i++;
+		} else {
+			buf_add_char(out, (char)c);
+		}
+	}
+}
+
+int
+archive_print(struct buf *b)
+{
+	int status = EX_OK;
+	if (b->error != RES_OK)
+		status = cli_fail(cli_status(b->error), "output: %s",
+		    res_text(b->error));
+	else if (fwrite(b->ptr, 1, b->len, stdout) != b->len)
+		status = cli_fail(EX_IOERR, "standard output: write error");
+	buf_done(b);
+	return status;
+}
+
+void
+archive_put_time(struct buf *out, int64_t us)
+{
+	time_t s = (time_t)(us / 1000000);
+	struct tm tm;
+	char text[64];
+	if (gmtime_r(&s, &tm) != NULL &&
+	    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm) > 0)
+		buf_add_c(out, text);
+}

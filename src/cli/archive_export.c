@@ -1,0 +1,395 @@
+/* hanaper archive export: messages as files, byte for byte. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/codec.h"
+#include "cli/archive.h"
+#include "keys/digest.h"
+
+#define USAGE                                                            \
+	"export " ARCHIVE_PLACE_USAGE "\n"                               \
+	"       (--to DIR | --maildir DIR | --mbox FILE) QUERY ..."
+
+#define PAGE 200
+
+enum export_form { EXPORT_NONE, EXPORT_EML, EXPORT_MAILDIR, EXPORT_MBOX };
+
+struct export {
+	struct archive_place place;
+	enum export_form form;
+	const char *to;
+	struct archive_reader *reader;
+	FILE *mbox, *manifest;
+	uint64_t written, failed;
+};
+
+static const struct option options[] = {
+	ARCHIVE_PLACE_LONG,
+	{ "to", required_argument, NULL, 't' },
+	{ "eml", no_argument, NULL, 'e' }, /* what --to does anyway */
+	{ "maildir", required_argument, NULL, 'm' },
+	{ "mbox", required_argument, NULL, 'b' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int
+set_form(struct export *x, enum export_form form, const char *to)
+{
+	if (x->form != EXPORT_NONE)
+		return cli_fail(
+		    EX_USAGE, "only one of --to, --maildir and --mbox");
+	x->form = form;
+	x->to = to;
+	return EX_OK;
+}
+
+static int
+parse_options(struct export *x, int argc, char **argv)
+{
+	int c, status;
+	while ((c = getopt_long(argc, argv, ARCHIVE_PLACE_SHORT, options,
+		    NULL)) != -1) {
+		if (!archive_place_option(&x->place, c, optarg, &status)) {
+			status = EX_OK;
+			if (c == 't')
+				status = set_form(x, EXPORT_EML, optarg);
+			else if (c == 'm')
+				status = set_form(x, EXPORT_MAILDIR, optarg);
+			else if (c == 'b')
+				status = set_form(x, EXPORT_MBOX, optarg);
+			else if (c != 'e')
+				return cli_usage("archive", USAGE);
+		}
+		if (status != EX_OK)
+			return status;
+	}
+	if (x->form == EXPORT_NONE || optind == argc)
+		return cli_usage("archive", USAGE);
+	return EX_OK;
+}
+
+/* --- a sink into a file, with mboxrd quoting when wanted --- */
+
+struct file_sink {
+	struct sink sink;
+	FILE *file;
+	bool mboxrd;
+	/* mboxrd: the beginning of a line while it may be ">>>From " */
+	bool line_start;
+	size_t quotes, matched;
+	char last;
+};
+
+static const char from_word[] = "From ";
+
+/* The held beginning of a line: one '>' more when it is a From line. */
+static void
+release_line(struct file_sink *f, bool is_from)
+{
+	if (is_from)
+		(void)fputc('>', f->file);
+	for (size_t i = 0; i < f->quotes; i++)
+		(void)fputc('>', f->file);
+	(void)fwrite(from_word, 1, f->matched, f->file);
+	f->quotes = f->matched = 0;
+	f->line_start = false;
+}
+
+static void
+mboxrd_byte(struct file_sink *f, char c)
+{
+	if (f->line_start && c == '>' && f->matched == 0) {
+		f->quotes++;
+		return;
+	}
+	if (f->line_start && c == from_word[f->matched]) {
+		f->matched++;
+		if (f->matched == sizeof from_word - 1)
+			release_line(f, true);
+		return;
+	}
+	if (f->line_start)
+		release_line(f, false);
+	(void)fputc(c, f->file);
+	f->line_start = c == '\n';
+}
+
+static void
+file_push(struct sink *sink, const char *bytes, size_t len)
+{
+	struct file_sink *f = (struct file_sink *)sink;
+	if (len > 0)
+		f->last = bytes[len - 1];
+	if (!f->mboxrd) {
+		(void)fwrite(bytes, 1, len, f->file);
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		mboxrd_byte(f, bytes[i]);
+}
+
+static enum res
+file_finish(struct sink *sink)
+{
+	struct file_sink *f = (struct file_sink *)sink;
+	if (f->mboxrd && f->line_start)
+		release_line(f, false);
+	return ferror(f->file) ? RES_IO : RES_OK;
+}
+
+/* The message into `file`; its hash for the manifest. */
+static enum res
+copy_message(struct export *x, struct arena *a, uint64_t id, FILE *file,
+    struct err *err, uint8_t hash[DIGEST_LEN], char *out_last)
+{
+	struct file_sink f = { .sink = { file_push, file_finish },
+		.file = file,
+		.mboxrd = x->form == EXPORT_MBOX,
+		.line_start = true };
+	struct sink *both[] = { &f.sink, digest_sink(a, hash) };
+	if (both[1] == NULL)
+		return RES_NOMEM;
+	struct sink *tee = sink_tee(a, both, 2);
+	if (tee == NULL)
+		return RES_NOMEM;
+	enum res r = archive_get_body(x->reader, id, err, tee);
+	*out_last = f.last;
+	return r;
+}
+
+static void
+put_manifest(struct export *x, const struct archived *m,
+    const uint8_t hash[DIGEST_LEN], const char *name)
+{
+	struct buf b;
+	buf_init(&b, 65536);
+	archive_id_format(&b, m->id);
+	buf_add_char(&b, '\t');
+	hex_encode(&b, hash, DIGEST_LEN);
+	buf_addf(&b, "\t%" PRIu64 "\t%s\t", m->bytes, name);
+	archive_put_safe(&b, record_find(m->meta, META_DIRECTION));
+	buf_add_char(&b, '\t');
+	archive_put_safe(&b, record_find(m->meta, META_MAIL_FROM));
+	buf_add_char(&b, '\t');
+	archive_put_safe(&b, record_find(m->meta, META_RESULTS));
+	buf_add_char(&b, '\n');
+	(void)fwrite(b.ptr, 1, b.len, x->manifest);
+	buf_done(&b);
+}
+
+/* --- one message --- */
+
+/* A file of its own, there whole or not at all. */
+static enum res
+export_file(struct export *x, struct arena *a, const struct archived *m,
+    struct err *err)
+{
+	char name[PATH_MAX], final[PATH_MAX], temporary[PATH_MAX], last;
+	uint8_t hash[DIGEST_LEN];
+	bool maildir = x->form == EXPORT_MAILDIR;
+	if (maildir)
+		snprintf(name, sizeof name,
+		    "cur/%" PRId64 ".M%" PRId64 "P%" PRIu64 "Q%" PRIu64
+		    ".hanaper,S=%" PRIu64 ":2,S",
+		    m->time_us / 1000000, m->time_us % 1000000, m->id >> 32,
+		    m->id & UINT32_MAX, m->bytes);
+	else
+		snprintf(name, sizeof name, "%" PRIu64 ".%" PRIu64 ".eml",
+		    m->id >> 32, m->id & UINT32_MAX);
+	snprintf(final, sizeof final, "%s/%s", x->to, name);
+	snprintf(temporary, sizeof temporary, "%s/%s.part%ld", x->to,
+	    maildir ? "tmp/hanaper" : ".hanaper", (long)getpid());
+	FILE *f = fopen(temporary, "wb");
+	if (f == NULL) {
+		err_set(err, "%s: %s", temporary, strerror(errno));
+		return RES_IO;
+	}
+	enum res r = copy_message(x, a, m->id, f, err, hash, &last);
+	if (fclose(f) != 0 && r == RES_OK)
+		r = RES_IO;
+	if (r == RES_OK && rename(temporary, final) != 0)
+		r = RES_IO;
+	if (r == RES_IO)
+		err_set(err, "%s: %s", final, strerror(errno));
+	if (r != RES_OK)
+		(void)unlink(temporary);
+	else
+		put_manifest(x, m, hash, name);
+	return r;
+}
+
+static void
+put_from_line(struct export *x, const struct archived *m)
+{
+	struct str sender = record_find(m->meta, META_MAIL_FROM);
+	time_t when = (time_t)(m->time_us / 1000000);
+	struct tm tm;
+	char date[64] = "Thu Jan  1 00:00:00 1970";
+	if (gmtime_r(&when, &tm) != NULL)
+		(void)strftime(date, sizeof date, "%a %b %e %H:%M:%S %Y", &tm);
+	fputs("From ", x->mbox);
+	for (size_t i = 0; i < sender.len; i++)
+		fputc((unsigned char)sender.ptr[i] > ' ' ? sender.ptr[i] : '_',
+		    x->mbox);
+	fprintf(x->mbox, "%s %s\r\n", sender.len == 0 ? "MAILER-DAEMON" : "",
+	    date);
+}
+
+static enum res
+export_to_mbox(struct export *x, struct arena *a, const struct archived *m,
+    struct err *err)
+{
+	uint8_t hash[DIGEST_LEN];
+	char last = '\0';
+	put_from_line(x, m);
+	enum res r = copy_message(x, a, m->id, x->mbox, err, hash, &last);
+	/* every message ends with a line end and an empty line */
+	if (last != '\n')
+		fputs("\r\n", x->mbox);
+	fputs("\r\n", x->mbox);
+	if (r == RES_OK && ferror(x->mbox))
+		r = RES_IO;
+	return r;
+}
+
+static enum res
+export_one(struct export *x, uint64_t id)
+{
+	struct arena *a = arena_new(0);
+	struct archived m;
+	struct err err = { "" };
+	if (a == NULL)
+		return RES_NOMEM;
+	enum res r = archive_get(x->reader, a, id, &err, &m);
+	if (r == RES_OK && x->form == EXPORT_MBOX)
+		r = export_to_mbox(x, a, &m, &err);
+	else if (r == RES_OK)
+		r = export_file(x, a, &m, &err);
+	arena_free(&a);
+	if (r == RES_OK) {
+		x->written++;
+		return r;
+	}
+	x->failed++;
+	fprintf(stderr, "hanaper: %" PRIu64 ".%" PRIu64 ": %s\n", id >> 32,
+	    id & UINT32_MAX, err.text[0] != '\0' ? err.text : res_text(r));
+	/* a damaged message does not keep the others from being written */
+	return r == RES_IO || r == RES_NOMEM ? r : RES_OK;
+}
+
+/* --- all of them --- */
+
+static int
+open_output(struct export *x)
+{
+	char path[PATH_MAX];
+	if (x->form == EXPORT_MBOX) {
+		x->mbox = strcmp(x->to, "-") == 0 ? stdout : fopen(x->to, "wbx");
+		if (x->mbox == NULL)
+			return cli_fail(EX_CANTCREAT, "%s: %s", x->to,
+			    strerror(errno));
+		return EX_OK;
+	}
+	static const char *const parts[] = { "", "/cur", "/new", "/tmp" };
+	size_t count = x->form == EXPORT_MAILDIR ? 4 : 1;
+	for (size_t i = 0; i < count; i++) {
+		snprintf(path, sizeof path, "%s%s", x->to, parts[i]);
+		if (mkdir(path, 0700) != 0 && errno != EEXIST)
+			return cli_fail(EX_CANTCREAT, "%s: %s", path,
+			    strerror(errno));
+	}
+	snprintf(path, sizeof path, "%s/MANIFEST", x->to);
+	x->manifest = fopen(path, "ab");
+	if (x->manifest == NULL)
+		return cli_fail(EX_CANTCREAT, "%s: %s", path, strerror(errno));
+	return EX_OK;
+}
+
+static int
+close_output(struct export *x, int status)
+{
+	bool bad = false;
+	if (x->mbox != NULL)
+		bad = x->mbox == stdout ? fflush(stdout) != 0
+					: fclose(x->mbox) != 0;
+	if (x->manifest != NULL)
+		bad = fclose(x->manifest) != 0 || bad;
+	if (bad && status == EX_OK)
+		status = cli_fail(EX_IOERR, "%s: write error", x->to);
+	return status;
+}
+
+/* Page by page, so that memory does not grow with the result. */
+static int
+export_all(struct export *x, const struct query *q)
+{
+	struct search_coverage coverage = { 0 };
+	char kept[256] = "";
+	for (;;) {
+		struct arena *a = arena_new(0);
+		struct search_options o = { .limit = PAGE,
+			.cursor = str_c(kept) };
+		struct search_hit *hits;
+		struct err err = { "" };
+		size_t count;
+		struct str cursor;
+		enum res r = RES_NOMEM;
+		if (a != NULL)
+			r = archive_search(x->reader, a, q, &o, &err, &hits,
+			    &count, &cursor, &coverage);
+		for (size_t i = 0; r == RES_OK && i < count; i++)
+			r = export_one(x, hits[i].id);
+		bool more = r == RES_OK && cursor.len > 0 &&
+		    cursor.len < sizeof kept;
+		if (more) {
+			memcpy(kept, cursor.ptr, cursor.len);
+			kept[cursor.len] = '\0';
+		}
+		arena_free(&a);
+		if (r != RES_OK)
+			return cli_fail(cli_status(r), "%s",
+			    err.text[0] != '\0' ? err.text : res_text(r));
+		if (!more)
+			break;
+	}
+	archive_say_coverage(&coverage);
+	fprintf(stderr, "hanaper: %" PRIu64 " written, %" PRIu64 " failed\n",
+	    x->written, x->failed);
+	if (x->failed > 0)
+		return EX_DATAERR;
+	if (!archive_is_complete(&coverage))
+		return EX_TEMPFAIL;
+	return x->written > 0 ? EX_OK : 1;
+}
+
+int
+archive_export_main(int argc, char **argv)
+{
+	struct export x = { .form = EXPORT_NONE };
+	int status = parse_options(&x, argc, argv);
+	if (status != EX_OK)
+		return status;
+	struct arena *a = arena_new(0);
+	if (a == NULL)
+		return cli_fail(EX_OSERR, "out of memory");
+	struct query *q = archive_query(a, argc, argv, optind, &status);
+	if (q != NULL)
+		x.reader = archive_place_open(&x.place, a, &status);
+	if (x.reader != NULL)
+		status = open_output(&x);
+	if (x.reader != NULL && status == EX_OK)
+		status = export_all(&x, q);
+	status = close_output(&x, status);
+	archive_reader_close(&x.reader);
+	arena_free(&a);
+	return status;
+}
