@@ -193,7 +193,7 @@ static enum res
 export_file(struct export *x, struct arena *a, const struct archived *m,
     struct err *err)
 {
-	char name[PATH_MAX], final[PATH_MAX], temporary[PATH_MAX], last;
+	char name[256], final[PATH_MAX + 256], temporary[PATH_MAX + 256], last;
 	uint8_t hash[DIGEST_LEN];
 	bool maildir = x->form == EXPORT_MAILDIR;
 	if (maildir)
@@ -205,6 +205,8 @@ export_file(struct export *x, struct arena *a, const struct archived *m,
 	else
 		snprintf(name, sizeof name, "%" PRIu64 ".%" PRIu64 ".eml",
 		    m->id >> 32, m->id & UINT32_MAX);
+	if (strlen(x->to) >= PATH_MAX)
+		return RES_LIMIT;
 	snprintf(final, sizeof final, "%s/%s", x->to, name);
 	snprintf(temporary, sizeof temporary, "%s/%s.part%ld", x->to,
 	    maildir ? "tmp/hanaper" : ".hanaper", (long)getpid());
@@ -291,7 +293,7 @@ export_one(struct export *x, uint64_t id)
 static int
 open_output(struct export *x)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX + 16];
 	if (x->form == EXPORT_MBOX) {
 		x->mbox = strcmp(x->to, "-") == 0 ? stdout : fopen(x->to, "wbx");
 		if (x->mbox == NULL)

@@ -38,6 +38,7 @@ struct config *cli_settings_load(const struct cli_settings *s, int *out_status);
 /* The same with only a file. */
 struct config *cli_config(const char *path, int *out_status);
 
+int cmd_archive(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_check(int argc, char **argv);

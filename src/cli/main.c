@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
+	{ "archive", cmd_archive, "find, show and export archived mail" },
 	{ "check", cmd_check, "is the set-up right?" },
 	{ "explain", cmd_explain, "why was this message treated so?" },
 	{ "key", cmd_key, "make keys, say what to publish, list them" },
