@@ -91,7 +91,8 @@ segment_end(struct shard_view *v, uint64_t *out_end, uint64_t *out_frames)
 	for (;;) {
 		enum res r = segment_reader_at(v->segment, at, &f);
 		if (r == RES_CORRUPT || r == RES_NOTFOUND)
-			r = segment_reader_resync(v->segment, at, &f);
+			r = segment_reader_resync(
+			    v->segment, at, *out_frames, &f);
 		if (r != RES_OK)
 			break;
 		at = end = segment_frame_end(&f);
