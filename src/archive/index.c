@@ -542,6 +542,20 @@ index_optimize(struct index_writer *w, struct err *err)
 
 /* --- reading --- */
 
+/* A generation that its writer is just making has no tables yet. */
+static bool
+is_empty(sqlite3 *db)
+{
+	sqlite3_stmt *st = NULL;
+	bool empty = false;
+	if (sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_master", -1,
+		&st, NULL) == SQLITE_OK &&
+	    sqlite3_step(st) == SQLITE_ROW)
+		empty = sqlite3_column_int(st, 0) == 0;
+	sqlite3_finalize(st);
+	return empty;
+}
+
 static enum res
 try_read(const char *path, const struct shard_header *shard, struct err *err,
     sqlite3 **out)
@@ -552,6 +566,10 @@ try_read(const char *path, const struct shard_header *shard, struct err *err,
 	if (r != RES_OK)
 		return r;
 	r = read_state(db, shard, &position);
+	if (r == RES_UNSUPPORTED && is_empty(db)) {
+		sqlite3_close(db);
+		return RES_NOTFOUND;
+	}
 	if (r != RES_OK) {
 		err_set(err, "%s: %s", path, r == RES_UNSUPPORTED
 			? "of another version: it is rebuilt by hanaperd or "
@@ -617,7 +635,7 @@ index_open_read(const char *dir, const struct shard_header *shard,
 			if (rr == RES_OK)
 				r = try_read(path, shard, &why, out);
 		}
-		if (r == RES_OK)
+		if (r == RES_OK || r == RES_NOTFOUND)
 			return r;
 		if (r == RES_UNSUPPORTED || r == RES_CORRUPT || attempt == 4) {
 			err_set(err, "%s", why.text);

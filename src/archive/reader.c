@@ -186,8 +186,8 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 	struct segment_frame f;
 	enum res res = segment_reader_at(v->segment, v->tail_upto, &f);
 	if (res == RES_CORRUPT)
-		res = segment_reader_resync(
-		    v->segment, v->tail_upto, 0, &f);
+		res = segment_reader_resync(v->segment, v->tail_upto,
+		    v->position.frames, &f);
 	if (res != RES_OK)
 		return RES_NOTFOUND; /* torn, or being written */
 	struct arena *a = arena_new(0);
