@@ -96,16 +96,28 @@ flatten(struct arena *a, struct str value, bool keep_comments)
 	return str_of(p, n);
 }
 
-/* `id` is looked for as configured and in normal form. */
+/* Each id is looked for as configured and in normal form. */
 static bool
-is_hidden_in(struct arena *a, struct str value, struct str id)
+holds_any(
+    struct arena *a, struct str text, const struct str *ids, size_t id_count)
 {
-	struct str forms[2] = { flatten(a, id, true),
-		flatten(a, normal_id(a, id), true) };
+	for (size_t i = 0; i < id_count; i++) {
+		struct str configured = flatten(a, ids[i], true);
+		struct str normal = flatten(a, normal_id(a, ids[i]), true);
+		if (str_find(text, configured) != SIZE_MAX ||
+		    str_find(text, normal) != SIZE_MAX)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_any_hidden(
+    struct arena *a, struct str value, const struct str *ids, size_t id_count)
+{
 	for (int keep = 0; keep <= 1; keep++) {
 		struct str text = flatten(a, value, keep);
-		if (text.ptr == NULL || str_find(text, forms[0]) != SIZE_MAX ||
-		    str_find(text, forms[1]) != SIZE_MAX)
+		if (text.ptr == NULL || holds_any(a, text, ids, id_count))
 			return true;
 	}
 	return false;
@@ -156,8 +168,5 @@ authres_is_ours(struct arena *a, struct str value, const struct str *ids,
 		return true;
 	if (form != ID_UNCLEAR && parses(value))
 		return false;
-	for (size_t i = 0; i < id_count; i++)
-		if (is_hidden_in(a, value, ids[i]))
-			return true;
-	return false;
+	return is_any_hidden(a, value, ids, id_count);
 }

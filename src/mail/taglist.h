@@ -16,8 +16,9 @@
 struct tag {
 	struct str name;
 	struct str value; /* trimmed; may hold folds and blanks inside */
-	size_t from,
-	    to; /* everything between "=" and ";" or the end, in the text */
+	/* Bounds in the text of all that stands between "=" and ";" or the
+	 * end. */
+	size_t from, to;
 };
 
 struct taglist {
