@@ -152,7 +152,11 @@ results_make(struct message *m, struct str *out_payload)
 		return STR_EMPTY;
 	if (m->direction == DIRECTION_OUT && m->auth.len != 0) {
 		authres_result(w, "auth", AUTH_PASS);
-		authres_address(w, "smtp", "auth", m->auth);
+		/* a login name need not be an address */
+		if (str_chr(m->auth, '@') != SIZE_MAX)
+			authres_address(w, "smtp", "auth", m->auth);
+		else
+			authres_value(w, "smtp", "auth", m->auth);
 	}
 	if (d->iprev_done)
 		add_iprev(w, m);

@@ -320,6 +320,32 @@ why_it_was_not_signed(void **state)
 }
 
 static void
+a_login_name_keeps_its_letters(void **state)
+{
+	static const struct {
+		const char *auth, *shown;
+	} rows[] = {
+		{ "Ann", "auth=pass smtp.auth=Ann" },
+		{ "Ann@Example.org", "auth=pass smtp.auth=Ann@example.org" },
+		{ "Ann B.", "auth=pass smtp.auth=\"Ann B.\"" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct rig r;
+		rig_open(&r, "outbound_results = yes\n", NULL);
+		struct mail out = { .ip = "192.0.2.7",
+			.from = "<ann@example.org>", .auth = rows[i].auth,
+			.text = TEXT };
+		rig_send(&r, &out);
+		const char *value =
+		    rig_inserted(&r, "Authentication-Results", 0);
+		assert_non_null(value);
+		assert_non_null(strstr(value, rows[i].shown));
+		rig_close(&r);
+	}
+}
+
+static void
 a_key_seen_once_signs_through_an_outage(void **state)
 {
 	struct rig r;
@@ -540,6 +566,7 @@ main(void)
 		cmocka_unit_test(size_limits_are_permanent),
 		cmocka_unit_test(stages_out_of_order_end_in_a_tempfail),
 		cmocka_unit_test(why_it_was_not_signed),
+		cmocka_unit_test(a_login_name_keeps_its_letters),
 		cmocka_unit_test(a_key_seen_once_signs_through_an_outage),
 		cmocka_unit_test(without_a_signer_mail_waits_or_passes_unsigned),
 		cmocka_unit_test(who_is_ours),
