@@ -113,13 +113,31 @@ def nul_and_bare_cr():
     still_alive()
 
 
+def folded(lines):
+    return b"X-Long:" + b"".join(b" " + b"y" * 70 + b"\r\n"
+                                 for _ in range(lines))
+
+
 def huge_field():
+    """Up to 60,000 bytes Postfix hands a field over whole."""
     r = rig()
-    fold = b"X-Long:" + b"".join(b" " + b"y" * 70 + b"\r\n"
-                                 for _ in range(4000))
-    raw = r.mail("jo@example.org", "hugefield", extra=fold)
+    raw = r.mail("jo@example.org", "hugefield", extra=folded(800) * 10)
     r.sent(raw)
     archived(raw, "subject:hugefield")
+
+
+def field_cut_by_postfix():
+    """Longer ones it cuts before a milter sees them: what is queued is what
+    was signed and kept."""
+    r = rig()
+    copy = r.sent(r.mail("jo@example.org", "cutfield", extra=folded(4000)))
+    for signature in r.verify(copy)["dkim"]:
+        tap.check(signature["result"], "pass", signature["a"])
+    kept = r.raw(r.search("subject:cutfield")[0]["id"])
+    name = "X-Long"
+    tap.check([v.replace(b"\r\n", b"\n") for n, v in postfix.fields(kept)
+               if n == name],
+              [v for n, v in postfix.fields(copy) if n == name], name)
 
 
 def header_over_limit():
@@ -163,7 +181,8 @@ tap.run([
     ("30 MB", thirty_megabytes),
     ("8-bit header and body, byte exact", eight_bit),
     ("NUL and bare CR", nul_and_bare_cr),
-    ("a folded field of 280 kB", huge_field),
+    ("folded fields of 58 kB", huge_field),
+    ("a folded field of 280 kB", field_cut_by_postfix),
     ("header over the limit: 554", header_over_limit),
     ("1,000 broken signatures", many_signatures),
     ("message over the limit: 552", limit_permanent),
