@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "dns/session.h"
 #include "dns/unbound.h"
@@ -56,9 +57,28 @@ open_resolver(const struct config *c, struct err *err, struct resolver **out)
 	struct unbound_options o = {
 		.nameservers = c->nameservers.items,
 		.nameserver_count = c->nameservers.count,
-		.dnssec = DNSSEC_OFF,
+		.dnssec = c->dnssec == DNSSEC_SETTING_OFF ? DNSSEC_OFF
+		    : c->dnssec == DNSSEC_SETTING_ON ? DNSSEC_ON : DNSSEC_AUTO,
 	};
 	return unbound_new(&o, err, out, NULL);
+}
+
+#define PROBE_WAIT_US 6000000
+
+/* Whether the name servers let answers be validated. */
+static void
+check_dnssec(struct check *c, struct resolver *resolver)
+{
+	char line[ERR_MAX_TEXT];
+	if (c->config->zone_file.len != 0 ||
+	    c->config->dnssec == DNSSEC_SETTING_OFF)
+		return;
+	const char *note = unbound_dnssec_note(
+	    resolver, clock_mono_us() + PROBE_WAIT_US);
+	snprintf(line, sizeof line, "dnssec: %s%s",
+	    note == NULL ? "answers are validated" :
+	    "answers are not validated: ", note != NULL ? note : "");
+	print_finding(c, note == NULL ? FINDING_OK : FINDING_WARNING, line);
 }
 
 static void
@@ -91,7 +111,9 @@ check_dns(struct check *c)
 	if (r != RES_OK)
 		print_finding(c, FINDING_BAD,
 		    err.text[0] != '\0' ? err.text : res_text(r));
-	else if (keydir_open(a, c->config->key_dir.ptr, &err, &dir) == RES_OK &&
+	else
+		check_dnssec(c, resolver);
+	if (r == RES_OK && keydir_open(a, c->config->key_dir.ptr, &err, &dir) == RES_OK &&
 	    keyring_from_keydir(&dir, &err, &signer) == RES_OK) {
 		struct dns_limits limits = { c->config->dns_timeout_us,
 			c->config->dns_budget_us, 0 };

@@ -125,6 +125,16 @@ dnssec_mode(enum dnssec_setting s)
 	return DNSSEC_AUTO;
 }
 
+/* On the DNS thread, when a probe is done. */
+static void
+dnssec_changed(const char *note)
+{
+	if (note != NULL)
+		log_warning("DNSSEC: answers are not validated: %s", note);
+	else
+		log_info("DNSSEC: answers are validated");
+}
+
 static enum res
 open_resolver(const struct config *c, struct err *err, struct resolver **out)
 {
@@ -133,10 +143,11 @@ open_resolver(const struct config *c, struct err *err, struct resolver **out)
 		return zone_open(c->zone_file.ptr, true, err, out);
 	struct unbound_options o = { .nameservers = c->nameservers.items,
 		.nameserver_count = c->nameservers.count,
-		.dnssec = dnssec_mode(c->dnssec) };
+		.dnssec = dnssec_mode(c->dnssec),
+		.dnssec_changed = dnssec_changed };
 	enum res r = unbound_new(&o, err, out, &note);
-	if (r == RES_OK && note != NULL)
-		log_warning("DNSSEC: %s", note);
+	if (r == RES_OK && note != NULL && o.dnssec != DNSSEC_OFF)
+		dnssec_changed(note);
 	return r;
 }
 

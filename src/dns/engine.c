@@ -150,10 +150,13 @@ static void
 set_validate(struct engine *e, enum validate v, const char *note)
 {
 	pthread_mutex_lock(&e->lock);
+	bool changed = e->note != note; /* static texts */
 	e->validate = v;
 	e->note = note;
 	pthread_cond_broadcast(&e->probed);
 	pthread_mutex_unlock(&e->lock);
+	if (changed && e->options.dnssec_changed != NULL)
+		e->options.dnssec_changed(note);
 }
 
 static void
@@ -234,6 +237,15 @@ engine_dnssec_note(struct engine *e, int64_t deadline_us)
 	const char *note = e->note;
 	pthread_mutex_unlock(&e->lock);
 	return note;
+}
+
+bool
+engine_probing(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool probing = e->validate == VALIDATE_PROBING;
+	pthread_mutex_unlock(&e->lock);
+	return probing;
 }
 
 /* ---- questions -------------------------------------------------------- */

@@ -30,6 +30,7 @@ void engine_free(struct engine **e);
 /* From any thread. */
 void engine_wake(struct engine *e);
 const char *engine_dnssec_note(struct engine *e, int64_t deadline_us);
+bool engine_probing(struct engine *e);
 
 /* On the DNS thread only. `name` stays the caller's until `done`. */
 void engine_resolve(

@@ -311,7 +311,9 @@ unbound_new(const struct unbound_options *o, struct err *err,
 		return r;
 	}
 	if (out_dnssec_note != NULL)
-		*out_dnssec_note = engine_dnssec_note(u->engine, 0);
+		*out_dnssec_note = engine_probing(u->engine)
+		    ? NULL
+		    : engine_dnssec_note(u->engine, 0);
 	*out = &u->resolver;
 	return RES_OK;
 }

@@ -27,12 +27,15 @@ struct unbound_options {
 	enum dnssec_mode dnssec; /* AUTO: on if `. DNSKEY` validates at start */
 	size_t cache_entries;    /* 0 = 65,536 */
 	const char *trust_anchor; /* file; NULL: the one of dns-root-data */
+	/* May be NULL. Called on the DNS thread when a probe has changed what
+	 * unbound_dnssec_note says. */
+	void (*dnssec_changed)(const char *note);
 };
 
 /* Starts the DNS thread. With AUTO the probe runs in that thread; until it is
  * done validation is off. A probe that fails is repeated, after a minute when
  * nobody answered, else after an hour. *out_dnssec_note (may be NULL) is what
- * unbound_dnssec_note says at this moment. */
+ * unbound_dnssec_note says at this moment, NULL while the probe is under way. */
 HN_CHECK enum res unbound_new(const struct unbound_options *o, struct err *err,
     struct resolver **out, const char **out_dnssec_note);
 

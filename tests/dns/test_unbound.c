@@ -1,12 +1,30 @@
 #include "tests/hn_test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "dns/unbound.h"
 #include "tests/dns/authority.h"
+
+static atomic_int changes; /* of DNSSEC's state; + on, - off */
+
+static void
+dnssec_changed(const char *note)
+{
+	atomic_fetch_add(&changes, note == NULL ? 1 : -1);
+}
+
+/* The hook comes after those are woken who wait for the note. */
+static void
+assert_changes(int want)
+{
+	for (int i = 0; i < 20000 && atomic_load(&changes) != want; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&changes), want);
+}
 
 #define LONG_US 20000000 /* only a broken test waits so long */
 
@@ -26,7 +44,8 @@ setup_with(void **state, enum dnssec_mode dnssec, const char *anchor)
 	struct unbound_options o = { .nameservers = &server,
 		.nameserver_count = 1,
 		.dnssec = dnssec,
-		.trust_anchor = anchor };
+		.trust_anchor = anchor,
+		.dnssec_changed = dnssec_changed };
 	struct err err = { "" };
 	enum res r = unbound_new(&o, &err, &w->resolver, NULL);
 	if (r != RES_OK)
@@ -315,6 +334,7 @@ free_while_under_way(void **state)
 static void
 forwarder_without_dnssec(void **state)
 {
+	atomic_store(&changes, 0);
 	setup_with(state, DNSSEC_AUTO, NULL);
 	struct world *w = *state;
 	assert_non_null(unbound_dnssec_note(w->resolver, 0));
@@ -322,6 +342,7 @@ forwarder_without_dnssec(void **state)
 	    unbound_dnssec_note(w->resolver, clock_mono_us() + LONG_US);
 	assert_non_null(note);
 	assert_non_null(strstr(note, "name servers"));
+	assert_changes(-1);
 	struct dns_answer *a = ask(w, "txt.example", DNS_TXT, LONG_US);
 	assert_non_null(a);
 	assert_int_equal(a->status, DNS_OK);
@@ -351,12 +372,14 @@ dnssec_by_probe(void **state)
 	int fd = mkstemp(anchor);
 	assert_true(fd >= 0);
 	close(fd);
+	atomic_store(&changes, 0);
 	setup_with(state, DNSSEC_AUTO, anchor);
 	struct world *w = *state;
 	const char *note =
 	    unbound_dnssec_note(w->resolver, clock_mono_us() + LONG_US);
 	if (note != NULL)
 		fail_msg("%s", note);
+	assert_changes(1);
 	struct dns_answer *a = ask(w, "signed", DNS_TXT, LONG_US);
 	assert_non_null(a);
 	assert_int_equal(a->status, DNS_OK);
