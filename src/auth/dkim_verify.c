@@ -32,7 +32,7 @@ check_identity(struct sig *s)
 		sig_decide(s, AUTH_PERMERROR, "From not signed");
 	else if (!domain_equal_or_below(s->i_domain, s->d))
 		sig_decide(s, AUTH_PERMERROR, "domain mismatch");
-	else if (domain_labels(s->d) < 2 || psl_is_public_suffix_name(s->d))
+	else if (domain_labels(s->d) < 2 || psl_is_registry_suffix(s->d))
 		sig_decide(s, AUTH_POLICY, "public suffix domain");
 }
 

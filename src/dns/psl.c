@@ -36,6 +36,15 @@ psl_is_public_suffix_name(struct str domain)
 	    psl_is_public_suffix(list, name) != 0;
 }
 
+bool
+psl_is_registry_suffix(struct str domain)
+{
+	char name[DNS_MAX_NAME + 1];
+	pthread_once(&list_once, list_load);
+	return list != NULL && as_cstr(domain, name) &&
+	    psl_is_public_suffix2(list, name, PSL_TYPE_ICANN) != 0;
+}
+
 struct str
 psl_organizational(struct str domain)
 {

@@ -262,6 +262,9 @@ static const struct {
 	{ DS("d=com; s=a"), "policy (public suffix domain)" },
 	{ DS("d=co.uk; s=a"), "policy (public suffix domain)" },
 	{ DS("d=localhost; s=a"), "policy (public suffix domain)" },
+	/* on the list's private part: organizations that sign for themselves */
+	{ DS("d=homeoffice.gov.uk; s=a"), "permerror (no key)" },
+	{ DS("d=github.io; s=a"), "permerror (no key)" },
 	{ DS("d=FOOTBALL.example.com; s=TEST"),
 	    "fail (body hash did not verify)" },
 	{ DS("d=other.example; s=a.b"), "permerror (no key)" },

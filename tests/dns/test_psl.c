@@ -16,6 +16,19 @@ suffixes(void **state)
 }
 
 static void
+registry_suffixes(void **state)
+{
+	static const char *const yes[] = { "com", "co.uk", "unlisted-tld",
+		"c.kobe.jp" };
+	static const char *const no[] = { "github.io", "homeoffice.gov.uk",
+		"example.com", "city.kobe.jp", "", "a..b" };
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		assert_true(psl_is_registry_suffix(str_c(yes[i])));
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		assert_false(psl_is_registry_suffix(str_c(no[i])));
+}
+
+static void
 organizational(void **state)
 {
 	static const struct {
@@ -59,6 +72,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(suffixes),
+		cmocka_unit_test(registry_suffixes),
 		cmocka_unit_test(organizational),
 		cmocka_unit_test(not_terminated),
 	};
