@@ -275,6 +275,37 @@ power_cuts(void **state)
 	}
 }
 
+/* A sync fails and the process dies of it. Started again in the same boot, the
+ * frames look whole, though the disk never got them: they are written again
+ * before anything is put behind them. */
+static void
+lost_write_same_boot(void **state)
+{
+	for (unsigned seed = 1; seed <= 5; seed++) {
+		struct rig *g = rig_new(seed);
+		struct store *s;
+		char text[20000];
+		uint64_t id;
+		new_life(g, seed);
+		assert_ok(rig_open(g, &g->fault.io, &s));
+		assert_ok(rig_send(g, s));
+		g->fault.fail_sync = g->fault.syncs + 1;
+		g->fault.off_at_failure = true;
+		assert_int_equal(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+				     test_sized_text(text, sizeof text, 999,
+					 19000), &id), RES_IO);
+		store_close(&s);
+		g->fault.cut_at = 0;
+		assert_ok(rig_open(g, &g->fault.io, &s));
+		assert_ok(rig_send(g, s));
+		fault_off(&g->fault);
+		store_close(&s);
+		fault_cut(&g->fault);
+		rig_judge(g, "lost write", seed);
+		rig_free(g);
+	}
+}
+
 /* Bodies in files of their own: the file is there whenever the frame is. */
 static void
 large_bodies(void **state)
@@ -410,6 +441,7 @@ main(void)
 		cmocka_unit_test(nth_sync),
 		cmocka_unit_test(full_disk),
 		cmocka_unit_test(power_cuts),
+		cmocka_unit_test(lost_write_same_boot),
 		cmocka_unit_test(large_bodies),
 		cmocka_unit_test(kill_rounds),
 	};
