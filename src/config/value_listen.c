@@ -58,7 +58,7 @@ parse_unix(
 		if (str_starts(item, STR("mode=")) &&
 		    parse_mode(str_skip(item, 5), &l->mode))
 			continue;
-		if (str_starts(item, STR("group=")) && item.len > 6) {
+		if (str_starts(item, STR("group="))) {
 			l->group = str_skip(item, 6);
 			continue;
 		}

@@ -588,6 +588,9 @@ ipv6_and_paths_of_listen(void **state)
 	assert_str(c->listen.group, "mail");
 	assert_int_equal(c->listen.mode, 0600);
 	config_unref(&c);
+	c = load("listen = unix:/run/x group=\n");
+	assert_str(c->listen.group, "");
+	config_unref(&c);
 }
 
 static void
