@@ -30,7 +30,7 @@ struct supervisor {
 	const struct supervisor_options *options;
 	struct account account;
 	struct loaded *now;
-	struct listen_address listen; /* of the first configuration */
+	struct config *first; /* listen, user and log are its */
 	int listen_fd, signal_fd;
 	struct child signer, milter;
 	unsigned stop_requests;
@@ -210,7 +210,7 @@ introduce(struct supervisor *s)
 static const char *
 log_word(const struct supervisor *s)
 {
-	return s->now->config->log == LOG_SETTING_SYSLOG ? "syslog" : "stderr";
+	return s->first->log == LOG_SETTING_SYSLOG ? "syslog" : "stderr";
 }
 
 static enum res
@@ -297,30 +297,24 @@ start_due(struct supervisor *s)
 
 /* --- reload --- */
 
+static bool
+same_address(const struct listen_address *a, const struct listen_address *b)
+{
+	return a->is_unix == b->is_unix && a->port == b->port &&
+	    a->mode == b->mode && str_eq(a->path, b->path) &&
+	    str_eq(a->host, b->host) && str_eq(a->group, b->group);
+}
+
 /* These hold from start to end. */
 static void
-warn_fixed(const struct supervisor *s, const struct config *new)
+warn_fixed(const struct config *first, const struct config *new)
 {
-	const struct config *old = s->now->config;
-	struct buf a, b;
-	if (!str_eq(old->user, new->user))
-		log_warning("a change of user needs a restart");
-	if (old->log != new->log)
-		log_warning("a change of log needs a restart");
-	buf_init(&a, 4096);
-	buf_init(&b, 4096);
-	buf_add_str(&a, old->listen.is_unix ? old->listen.path :
-					      old->listen.host);
-	buf_add_str(&b, new->listen.is_unix ? new->listen.path :
-					      new->listen.host);
-	if (old->listen.is_unix != new->listen.is_unix ||
-	    old->listen.port != new->listen.port ||
-	    old->listen.mode != new->listen.mode ||
-	    !str_eq(buf_str(&a), buf_str(&b)) ||
-	    !str_eq(old->listen.group, new->listen.group))
+	if (!same_address(&first->listen, &new->listen))
 		log_warning("a change of listen needs a restart");
-	buf_done(&a);
-	buf_done(&b);
+	if (!str_eq(first->user, new->user))
+		log_warning("a change of user needs a restart");
+	if (first->log != new->log)
+		log_warning("a change of log needs a restart");
 }
 
 /* A role that is down is started with the new state. */
@@ -377,7 +371,7 @@ reload(struct supervisor *s)
 	notify_reloading();
 	enum res r = loaded_read(s->options->path, &err, &new);
 	if (r == RES_OK) {
-		warn_fixed(s, new->config);
+		warn_fixed(s->first, new->config);
 		r = reload_roles(s, new, &err);
 		if (r == RES_IO && await_death(s)) {
 			err_clear(&err);
@@ -455,8 +449,8 @@ open_all(struct supervisor *s)
 		return EX_CONFIG;
 	if (!userview_ok(s->now->config, &s->account))
 		return EX_CONFIG;
-	s->listen = s->now->config->listen;
-	if (socket_open(&s->listen, &s->account, &err, &s->listen_fd) !=
+	s->first = config_ref(s->now->config);
+	if (socket_open(&s->first->listen, &s->account, &err, &s->listen_fd) !=
 	    RES_OK)
 		return complain(err.text);
 	return EX_OK;
@@ -517,7 +511,9 @@ stop_all(struct supervisor *s)
 		pump(s, until_us);
 	if (s->signer.pid != 0)
 		child_kill(&s->signer);
-	socket_close(&s->listen, s->listen_fd);
+	socket_close(&s->first->listen, s->listen_fd);
+	config_unref(&s->first);
+	loaded_free(&s->now);
 }
 
 static int64_t
@@ -535,8 +531,9 @@ next_start_us(const struct supervisor *s)
 static void
 run(struct supervisor *s)
 {
-	log_info("started, listening on %.*s", STR_ARG(s->listen.is_unix ?
-	    s->listen.path : s->listen.host));
+	const struct listen_address *l = &s->first->listen;
+	log_info("started, listening on %.*s",
+	    STR_ARG(l->is_unix ? l->path : l->host));
 	notify_send("READY=1");
 	if (s->options->started != NULL)
 		s->options->started();
@@ -566,7 +563,7 @@ supervisor_run(const struct supervisor_options *o)
 	int status = open_all(&s);
 	if (status != EX_OK)
 		return status;
-	log_open(s.now->config->log == LOG_SETTING_SYSLOG ? LOG_TO_SYSLOG :
+	log_open(s.first->log == LOG_SETTING_SYSLOG ? LOG_TO_SYSLOG :
 							    LOG_TO_STDERR,
 	    "hanaperd", LOG_LEVEL_INFO);
 	status = start_all(&s);

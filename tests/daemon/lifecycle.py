@@ -136,12 +136,18 @@ def reload_takes_new_keys_zone_and_rules():
         assert value.strip().startswith("other.example.org;"), value
         assert "spf=fail" in value, value
         # the session that began before goes by the old rules
+        d.configure(user="other", listen="unix:/other/place", log="syslog")
+        d.hup()
+        for name in ("listen", "user", "log"):
+            d.wait_log(f"a change of {name} needs a restart")
+        d.wait_log("configuration and keys were read again")
         reply = old.message(**message("a@sender.example"))
         value = inserted(reply, "Authentication-Results")[0]
         assert value.strip().startswith("mx.example.org;"), value
         assert "spf=pass" in value, value
         old.quit()
         assert d.term() == 0
+        assert not os.path.exists(d.path("run", "milter.sock"))
 
 
 @cases.add
