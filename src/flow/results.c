@@ -48,7 +48,7 @@ add_dkim(struct authres *w, const struct decision *d, size_t i)
 	if (r->i.len != 0)
 		authres_address(w, "header", "i", r->i);
 	if (r->s.len != 0)
-		authres_address(w, "header", "s", r->s);
+		authres_value(w, "header", "s", r->s);
 	if (r->a.len != 0)
 		authres_value(w, "header", "a", r->a);
 	if (r->b.len != 0)
