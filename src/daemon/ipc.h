@@ -18,6 +18,7 @@ enum ipc_type {
 	IPC_PEER = 'P',   /* a connection from the milter process */
 	/* to the milter process */
 	IPC_LISTEN = 'F', /* the MTA's socket; once */
+	IPC_MARKS = 'G',  /* memory of messages under way; before IPC_COMMIT */
 	IPC_SIGNER = 'S', /* a connection to the signer */
 	IPC_CONFIG = 'C', /* path, with its text: prepare; answered */
 	IPC_COMMIT = 'A', /* use what was prepared; answered */

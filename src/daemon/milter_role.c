@@ -23,6 +23,7 @@ struct role {
 	struct signer *signer;
 	bool has_signer_socket, serving;
 	int listen_fd;
+	struct guard *guard;
 };
 
 static int wake_fd = -1; /* written by the signal handler */
@@ -92,7 +93,8 @@ static enum res
 start_serving(struct role *role, struct err *err)
 {
 	struct milter_options o = { .listen_fd = role->listen_fd,
-		.env_take = env_take, .env_give = env_give, .context = role };
+		.env_take = env_take, .env_give = env_give, .context = role,
+		.guard = role->guard };
 	if (role->listen_fd < 0) {
 		err_set(err, "there is no socket to listen on");
 		return RES_INVALID;
@@ -138,6 +140,18 @@ drain(struct role *role)
 }
 
 static void
+take_marks(struct role *role, int fd)
+{
+	unsigned found = 0;
+	enum res r = guard_open(fd, &role->guard, &found);
+	if (r != RES_OK)
+		log_warning("no marks of messages under way: %s", res_text(r));
+	else if (found > 0)
+		log_warning("%u messages were under way when the process "
+			    "before died", found);
+}
+
+static void
 handle(struct role *role, struct ipc_packet *p)
 {
 	struct err err = { "" };
@@ -145,6 +159,9 @@ handle(struct role *role, struct ipc_packet *p)
 	case IPC_LISTEN:
 		role->listen_fd = p->fd;
 		return; /* kept */
+	case IPC_MARKS:
+		take_marks(role, p->fd);
+		break;
 	case IPC_SIGNER:
 		if (p->fd >= 0 &&
 		    remote_attach(role->signer, p->fd) == RES_OK)

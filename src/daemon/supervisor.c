@@ -22,6 +22,7 @@
 #include "daemon/socket.h"
 #include "daemon/userview.h"
 #include "flow/preflight.h"
+#include "milter/guard.h"
 
 #define WANTED_FILES 65536   /* descriptors, as root; else what is allowed */
 #define DEATH_US     1000000 /* until a dead process is seen to be dead */
@@ -31,7 +32,7 @@ struct supervisor {
 	struct account account;
 	struct loaded *now;
 	struct config *first; /* listen, user and log are its */
-	int listen_fd, signal_fd;
+	int listen_fd, signal_fd, marks_fd;
 	struct child signer, milter;
 	unsigned stop_requests;
 	bool reload_wanted;
@@ -261,6 +262,8 @@ start_milter(struct supervisor *s, const struct loaded *l, struct err *err)
 		return r;
 	}
 	r = ipc_send(c->control, IPC_LISTEN, STR_EMPTY, s->listen_fd);
+	if (r == RES_OK)
+		r = ipc_send(c->control, IPC_MARKS, STR_EMPTY, s->marks_fd);
 	if (r == RES_OK)
 		r = introduce(s);
 	if (r == RES_OK)
@@ -558,7 +561,7 @@ supervisor_run(const struct supervisor_options *o)
 	s.options = o;
 	raise_limit();
 	s.signal_fd = own_signals();
-	if (s.signal_fd < 0)
+	if (s.signal_fd < 0 || guard_create(&s.marks_fd) != RES_OK)
 		return EX_OSERR;
 	int status = open_all(&s);
 	if (status != EX_OK)

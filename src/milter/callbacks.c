@@ -175,7 +175,8 @@ static sfsistat
 on_rcpt(SMFICTX *ctx, char **argv)
 {
 	struct connection *c = smfi_getpriv(ctx);
-	if (c != NULL && c->message != NULL)
+	/* no marked step: a message that is sent again may have others */
+	if (c != NULL && c->message != NULL && !c->refused)
 		message_rcpt(c->message, str_c(argv[0]));
 	return go_on(c, SMFIP_NR_RCPT);
 }
@@ -186,8 +187,10 @@ static sfsistat
 on_header(SMFICTX *ctx, char *name, char *value)
 {
 	struct connection *c = smfi_getpriv(ctx);
-	if (c != NULL && c->message != NULL)
+	if (c != NULL && step_begin(self, c, str_c(value))) {
 		message_header(c->message, str_c(name), str_c(value));
+		step_end(self, c);
+	}
 	return go_on(c, SMFIP_NR_HDR);
 }
 
@@ -195,8 +198,10 @@ static sfsistat
 on_end_of_header(SMFICTX *ctx)
 {
 	struct connection *c = smfi_getpriv(ctx);
-	if (c != NULL && c->message != NULL)
+	if (c != NULL && step_begin(self, c, STR("header"))) {
 		message_end_of_header(c->message);
+		step_end(self, c);
+	}
 	return go_on(c, SMFIP_NR_EOH);
 }
 
@@ -204,8 +209,10 @@ static sfsistat
 on_body(SMFICTX *ctx, unsigned char *bytes, size_t len)
 {
 	struct connection *c = smfi_getpriv(ctx);
-	if (c != NULL && c->message != NULL)
+	if (c != NULL && step_begin(self, c, str_of(bytes, len))) {
 		message_body(c->message, (const char *)bytes, len);
+		step_end(self, c);
+	}
 	return go_on(c, SMFIP_NR_BODY);
 }
 
@@ -215,10 +222,16 @@ on_end_of_message(SMFICTX *ctx)
 	struct connection *c = smfi_getpriv(ctx);
 	if (c == NULL || c->message == NULL)
 		return SMFIS_TEMPFAIL;
+	if (!step_begin(self, c, STR("end"))) {
+		transaction_end(self, c);
+		return reply_reject(ctx, "554", "5.6.0",
+		    "This message cannot be processed");
+	}
 	answering_begin(self, c);
 	const struct decision *d =
 	    message_finish(c->message, macro(ctx, "i"));
 	answering_end(self, c);
+	step_end(self, c);
 	sfsistat status = reply_decision(ctx, d, c->leading_space);
 	transaction_end(self, c);
 	return status;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 struct connection *
 connection_new(struct milter *m, void *ctx)
@@ -61,6 +62,8 @@ transaction_begin(struct milter *m, struct connection *c)
 		m->transactions++;
 	pthread_mutex_unlock(&m->lock);
 	c->in_transaction = allowed;
+	c->refused = false;
+	c->mark = 0;
 	return allowed;
 }
 
@@ -76,6 +79,33 @@ transaction_end(struct milter *m, struct connection *c)
 	if (--m->transactions == 0)
 		pthread_cond_broadcast(&m->idle);
 	pthread_mutex_unlock(&m->lock);
+}
+
+bool
+step_begin(struct milter *m, struct connection *c, struct str piece)
+{
+	struct guard *g = m->options.guard;
+	if (c->message == NULL || c->refused)
+		return false;
+	if (g == NULL)
+		return true;
+	c->mark = c->mark == 0 ? guard_begin(g, piece) :
+				 guard_add(c->mark, piece);
+	if (guard_refuses(g, c->mark)) {
+		c->refused = true;
+		log_error("a message that crashed this process %d times is "
+			  "refused", GUARD_CRASHES);
+		return false;
+	}
+	c->slot = guard_enter(g, c->mark);
+	return true;
+}
+
+void
+step_end(struct milter *m, struct connection *c)
+{
+	if (m->options.guard != NULL)
+		guard_leave(m->options.guard, c->slot);
 }
 
 void

@@ -17,6 +17,9 @@ struct connection {
 	struct session *session;  /* NULL: refused, or before connect */
 	struct message *message;  /* NULL: none, or it could not begin */
 	bool in_transaction;      /* counted as one */
+	bool refused;             /* it crashed us before: not looked at */
+	uint64_t mark;            /* of what came of the message so far */
+	unsigned slot;            /* where the mark stands during a step */
 	bool leading_space;       /* SMFIP_HDR_LEADSPC was granted */
 	unsigned long no_reply;   /* SMFIP_NR_* that were granted */
 };
@@ -49,6 +52,11 @@ bool connection_open(struct milter *m, struct connection *c,
 bool transaction_begin(struct milter *m, struct connection *c);
 /* Frees the message; may be called without one. */
 void transaction_end(struct milter *m, struct connection *c);
+
+/* Around each step of a message, with what came: true when flow may see it.
+ * step_end only after true. */
+bool step_begin(struct milter *m, struct connection *c, struct str piece);
+void step_end(struct milter *m, struct connection *c);
 
 /* Between these the MTA is told now and then that we are still at it. */
 void answering_begin(struct milter *m, struct connection *c);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/res.h"
 #include "flow/env.h"
+#include "milter/guard.h"
 
 /* "Still at it" for the MTA while an answer takes longer: its patience is
  * 300 s with Postfix and is then renewed. */
@@ -33,6 +34,7 @@ struct milter_options {
 	void (*env_give)(void *context, const struct flow_env *env);
 	void *context;
 	int64_t progress_us; /* 0: MILTER_PROGRESS_US */
+	struct guard *guard; /* NULL: no marks of messages under way */
 };
 
 /* Register, open the socket, start the threads (with signals blocked). To be

@@ -65,6 +65,13 @@ reply_tempfail(
 }
 
 sfsistat
+reply_reject(
+    SMFICTX *ctx, const char *code, const char *enhanced, const char *text)
+{
+	return send_reply(ctx, code, enhanced, text, SMFIS_REJECT);
+}
+
+sfsistat
 reply_decision(SMFICTX *ctx, const struct decision *d, bool leading_space)
 {
 	switch (d->reply) {

@@ -24,18 +24,20 @@ SHAPES = {"all": {}, "none": {"steps": 0}}
 
 
 class Stub:
-    def __init__(self, sessions=100, progress_ms=10000, inet=False):
+    def __init__(self, sessions=100, progress_ms=10000, inet=False,
+                 marks=None):
         self.dir = tempfile.TemporaryDirectory(prefix="hnm")
         self.address = os.path.join(self.dir.name, "s")
         self.process = subprocess.Popen(
             [STUBD, "0" if inet else self.address, str(sessions),
-             str(progress_ms)],
+             str(progress_ms)] + ([marks] if marks else []),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             encoding="latin-1", bufsize=1)
         self.lines = queue.Queue()
         threading.Thread(target=self.pump, daemon=True).start()
         if inet:
             self.address = ("127.0.0.1", int(self.expect("port")[0]))
+        self.found = int(self.expect("found")[0]) if marks else None
         self.nodelay = self.expect("ready")[0] == "nodelay"
 
     def pump(self):
@@ -430,6 +432,40 @@ def stops_at_once_when_idle():
         s.tell("drain")
         s.process.wait(20)
         assert time.monotonic() - began < 2
+
+
+@cases.add
+def what_crashed_us_twice_is_refused_for_good():
+    crash = {"headers": (("From", " x"), ("Crash", " here"), ("To", " y")),
+             "body": b"a" * 70000}
+    rows = (("<crash@x>", crash), ("<crash-end@x>", {"body": b"b" * 3000}))
+    for sender, content in rows:
+        with tempfile.TemporaryDirectory(prefix="hnm") as place:
+            marks = os.path.join(place, "marks")
+            for attempt in range(2):
+                with Stub(marks=marks) as s:
+                    assert s.found == min(attempt, 1), s.found
+                    m = Milter(s.address)
+                    m.open()
+                    assert m.message("<fine@x>") == [(b"c", b"")]
+                    try:
+                        m.message(sender, **content)
+                        raise AssertionError("it lives")
+                    except (Closed, OSError):
+                        assert s.process.wait(20) == 99
+                    m.close()
+            for attempt in range(2):
+                with Stub(marks=marks) as s:
+                    assert s.found == 1 - attempt, s.found
+                    m = Milter(s.address)
+                    m.open()
+                    assert m.message(sender, **content)[-1] == \
+                        (b"y", b"554 5.6.0 This message cannot be "
+                         b"processed\0")
+                    # nothing else is touched by it
+                    assert m.message("<fine@x>") == [(b"c", b"")]
+                    m.quit()
+                    wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 
 @cases.add

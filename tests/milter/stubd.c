@@ -1,12 +1,15 @@
 /* The milter floor over a flow that only writes down what it is called with:
  * one line per call to stdout. The sender's local part says what to decide.
  *
- *   stubd SOCKET-PATH|PORT MAX-SESSIONS PROGRESS-MS
+ *   stubd SOCKET-PATH|PORT MAX-SESSIONS PROGRESS-MS [MARKS-FILE]
+ *
+ * "<crash@" dies in the header field "Crash", "<crash-end@" at the end.
  *
  * Lines on stdin: "drain" begins to drain and ends the process when idle (or
  * after a second, with "busy"); "counts" prints the counters; "swap" changes
  * the environment of sessions to come. End of input ends the process. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -159,6 +162,9 @@ message_header(struct message *m, struct str name, struct str value)
 {
 	enter(m, "rh", 'h');
 	m->headers++;
+	if (strncmp(m->sender, "<crash@", 7) == 0 &&
+	    str_eq(name, STR("Crash")))
+		_exit(99);
 	trace("header", name, value);
 }
 
@@ -212,6 +218,8 @@ message_finish(struct message *m, struct str queue_id)
 		}
 	if (strncmp(m->sender, "<slow@", 6) == 0)
 		usleep(700000);
+	if (strncmp(m->sender, "<crash-end@", 11) == 0)
+		_exit(99);
 	if (strncmp(m->sender, "<never@", 7) == 0)
 		sleep(60);
 	return &m->decision;
@@ -279,13 +287,39 @@ print_counts(void)
 	trace("counts", str_c(text), STR_EMPTY);
 }
 
+/* A plain file stands for the supervisor's memory. */
+static struct guard *
+marks(const char *path)
+{
+	struct guard *g = NULL;
+	int memory, fd = open(path, O_RDWR);
+	if (fd < 0) {
+		char bytes[65536];
+		ssize_t n;
+		fd = open(path, O_RDWR | O_CREAT, 0600);
+		if (guard_create(&memory) != RES_OK)
+			return NULL;
+		while ((n = read(memory, bytes, sizeof bytes)) > 0)
+			(void)!write(fd, bytes, (size_t)n);
+		close(memory);
+	}
+	unsigned found = 99;
+	if (guard_open(fd, &g, &found) != RES_OK)
+		return NULL;
+	char text[16];
+	snprintf(text, sizeof text, "%u", found);
+	trace("found", str_c(text), STR_EMPTY);
+	close(fd);
+	return g;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct err err = { "" };
 	char line[64];
 	uint64_t max, progress_ms;
-	if (argc != 4 ||
+	if (argc < 4 || argc > 5 ||
 	    str_to_u64(str_c(argv[2]), 10000, &max) != RES_OK ||
 	    str_to_u64(str_c(argv[3]), 100000, &progress_ms) != RES_OK)
 		return 64;
@@ -294,6 +328,8 @@ main(int argc, char **argv)
 	int fd = listening(argv[1]);
 	struct milter_options o = { .listen_fd = fd, .env_take = take,
 		.env_give = give, .progress_us = (int64_t)progress_ms * 1000 };
+	if (argc == 5)
+		o.guard = marks(argv[4]);
 	if (fd < 0 || milter_start(&o, &err) != RES_OK) {
 		fprintf(stderr, "stubd: %s\n", err.text);
 		return 1;
