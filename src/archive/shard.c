@@ -413,27 +413,45 @@ shard_cut(const struct shard_env *env, const char *dir, uint64_t bytes)
 
 /* --- writing --- */
 
-/* Does the frame at `offset` of the file hold this content? */
+/* The body block of a frame of the file, whole; NULL otherwise. To be freed. */
+static uint8_t *
+read_body_block(
+    const struct shard *s, uint64_t offset, const struct frame_header *h)
+{
+	size_t padded = (size_t)frame_padded(h->stored[BLOCK_BODY]);
+	uint8_t *block = malloc(padded > 0 ? padded : 1);
+	if (block != NULL &&
+	    (io_read(s->env->io, s->fd, block, padded,
+		 offset + frame_block_offset(h, BLOCK_BODY)) != RES_OK ||
+		frame_block_check(h, BLOCK_BODY, block) != BLOCK_WHOLE)) {
+		free(block);
+		block = NULL;
+	}
+	return block;
+}
+
+/* Does the frame at `offset` of the file hold this content, undamaged? */
 static bool
 same_content(const struct shard *s, uint64_t offset, const uint8_t sha256[32],
     uint64_t *out_number)
 {
-	uint8_t bytes[FRAME_HEADER_BYTES], head[FRAME_BODY_FILE_BYTES];
+	uint8_t bytes[FRAME_HEADER_BYTES];
 	struct frame_header h;
 	struct frame_body b;
-	size_t got;
-	const struct archive_io *io = s->env->io;
-	if (io_read(io, s->fd, bytes, sizeof bytes, offset) != RES_OK ||
+	if (io_read(s->env->io, s->fd, bytes, sizeof bytes, offset) != RES_OK ||
 	    frame_header_decode(bytes, s->header.nonce, &h) != RES_OK ||
-	    io_read_some(io, s->fd, head, sizeof head,
-		offset + frame_block_offset(&h, BLOCK_BODY), &got) != RES_OK ||
-	    frame_body_decode(&h, head, got, &b) != RES_OK)
+	    h.type != FRAME_MESSAGE)
 		return false;
-	*out_number = h.number;
-	if ((h.flags & FRAME_BODY_IN_FILE) && !segment_body_file_ok(s->dir, &b))
-		return false;
-	return h.type == FRAME_MESSAGE &&
+	uint8_t *block = read_body_block(s, offset, &h);
+	bool same = block != NULL &&
+	    frame_body_decode(&h, block, (size_t)h.stored[BLOCK_BODY], &b) ==
+		RES_OK &&
 	    memcmp(b.sha256, sha256, sizeof b.sha256) == 0;
+	free(block);
+	if (same && (h.flags & FRAME_BODY_IN_FILE))
+		same = segment_body_file_ok(s->dir, &b);
+	*out_number = h.number;
+	return same;
 }
 
 /* The message frame with this content, on disk or earlier in the group. */

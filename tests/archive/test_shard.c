@@ -546,6 +546,48 @@ lock_and_seal(void **state)
 	shard_close(&s);
 }
 
+/* Content that is damaged or erased on the disk is new mail again. */
+static void
+damaged_content_again(void **state)
+{
+	struct fixture *f = *state;
+	struct shard *s = create(f);
+	for (int erase = 0; erase < 2; erase++) {
+		char path[PATH_MAX];
+		uint8_t bad[40];
+		memset(bad, erase ? 0 : 0x55, sizeof bad);
+		uint64_t before = s->durable;
+		struct str text = erase ? STR("erased") : STR("damaged");
+		assert_ok(test_append(s, STR("meta"), text));
+		/* the body block is the last of its frame */
+		assert_ok(io_path(path, "%s/segment", s->dir));
+		FILE *file = fopen(path, "r+b");
+		assert_non_null(file);
+		fseek(file, (long)(s->durable - 8 - sizeof bad), SEEK_SET);
+		assert_int_equal(
+		    fwrite(bad, 1, sizeof bad, file), sizeof bad);
+		fclose(file);
+		uint64_t next = s->durable;
+		assert_ok(test_append(s, STR("meta"), text));
+		struct segment_reader *r;
+		struct segment_frame fr;
+		assert_ok(segment_reader_open(s->dir, NULL, NULL, &r));
+		assert_ok(segment_reader_at(r, before, &fr));
+		assert_int_equal(segment_reader_check(r, &fr), RES_CORRUPT);
+		assert_ok(segment_reader_at(r, next, &fr));
+		assert_int_equal(fr.header.type, FRAME_MESSAGE);
+		segment_reader_close(&r);
+		/* the whole one is found from now on */
+		uint64_t third = s->durable;
+		assert_ok(test_append(s, STR("meta"), text));
+		assert_ok(segment_reader_open(s->dir, NULL, NULL, &r));
+		assert_ok(segment_reader_at(r, third, &fr));
+		assert_int_equal(fr.header.type, FRAME_DELIVERY);
+		segment_reader_close(&r);
+	}
+	shard_close(&s);
+}
+
 /* An erased block is told, the rest of the frame still reads. */
 static void
 erased(void **state)
@@ -595,6 +637,7 @@ main(void)
 		CASE(cut_by_successor),
 		CASE(mailed_segment),
 		CASE(lock_and_seal),
+		CASE(damaged_content_again),
 		CASE(erased),
 	};
 	return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
