@@ -51,6 +51,9 @@ host66.bad.example A 198.51.100.66
 temp.example * !SERVFAIL
 _dmarc.temp.example * !SERVFAIL
 temp._domainkey.temp.example * !SERVFAIL
+slow.example * !TIMEOUT
+_dmarc.slow.example * !TIMEOUT
+slow._domainkey.slow.example * !TIMEOUT
 """
 
 

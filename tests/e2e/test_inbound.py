@@ -4,6 +4,7 @@ a unix and an inet socket."""
 import os
 import re
 import sys
+import time
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)),
                 os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
@@ -53,6 +54,19 @@ def temperror():
     raw = r.signed(r.mail("x@temp.example", "temp"), "temp.example", "temp",
                    key=r.key("sender.example"))
     copy = r.receive(raw, sender="x@temp.example", client=stage.STRANGER)
+    expect(copy, dkim="temperror", dmarc="temperror")
+    tap.check_in("temperror", stage.results(copy)["spf"], "spf")
+
+
+def dns_timeout():
+    """A resolver that does not answer: temperror at the deadline, well before
+    Postfix gives up."""
+    r = rig()
+    raw = r.signed(r.mail("x@slow.example", "slow"), "slow.example", "slow",
+                   key=r.key("sender.example"))
+    began = time.monotonic()
+    copy = r.receive(raw, sender="x@slow.example", client=stage.STRANGER)
+    tap.check(time.monotonic() - began < 60, True, "in time")
     expect(copy, dkim="temperror", dmarc="temperror")
     tap.check_in("temperror", stage.results(copy)["spf"], "spf")
 
@@ -143,7 +157,8 @@ tap.run([
     ("pass over an inet socket", lambda: passes("inet")),
     ("fail over a unix socket", lambda: fails("unix")),
     ("fail over an inet socket", lambda: fails("inet")),
-    ("temperror", temperror),
+    ("temperror: SERVFAIL", temperror),
+    ("temperror: no answer", dns_timeout),
     ("no signature", no_signature),
     ("two signatures", two_signatures),
     ("broken body", broken_body),

@@ -10,24 +10,24 @@ import postfix  # noqa: E402
 import rig as stage  # noqa: E402
 import tap  # noqa: E402
 
-rigs = []
+rigs = {}
 
 
-def rig():
-    if not rigs:
-        rigs.append(stage.Rig())
-        rigs[0].start()
-    return rigs[0]
+def rig(kind="unix"):
+    if kind not in rigs:
+        rigs[kind] = stage.Rig(socket_kind=kind)
+        rigs[kind].start()
+    return rigs[kind]
 
 
 def cleanup():
-    for r in rigs:
+    for r in rigs.values():
         r.stop()
 
 
-def signatures(copy):
+def signatures(copy, kind="unix"):
     return [(s["a"], s["d"], s["s"], s["result"])
-            for s in rig().verify(copy)["dkim"]]
+            for s in rig(kind).verify(copy)["dkim"]]
 
 
 BOTH = [("rsa-sha256", "example.org", "s1", "pass"),
@@ -37,6 +37,13 @@ BOTH = [("rsa-sha256", "example.org", "s1", "pass"),
 def trusted_network():
     copy = rig().sent(rig().mail("jo@example.org", "from inside"))
     tap.check(sorted(signatures(copy)), sorted(BOTH), "signatures")
+
+
+def over_inet():
+    r = rig("inet")
+    copy = r.sent(r.mail("jo@example.org", "over TCP"))
+    tap.check(sorted(signatures(copy, "inet")), sorted(BOTH), "signatures")
+    tap.check(len(r.search("subject:over dir:out")), 1, "archived")
 
 
 def authenticated():
@@ -92,6 +99,7 @@ def several_sessions_one_connection():
 
 tap.run([
     ("signed from a trusted network", trusted_network),
+    ("the same over an inet socket", over_inet),
     ("signed for an authenticated user", authenticated),
     ("a stranger's mail is not signed", stranger_not_signed),
     ("no results on outbound mail", no_results_on_outbound),
