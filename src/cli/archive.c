@@ -22,6 +22,7 @@ static const struct command commands[] = {
 int
 cmd_archive(int argc, char **argv)
 {
+	opterr = 0; /* the usage says it */
 	for (const struct command *c = commands; argc > 1 && c->name != NULL;
 	    c++)
 		if (strcmp(argv[1], c->name) == 0)
@@ -94,6 +95,12 @@ archive_query(struct arena *a, int argc, char **argv, int from, int *out_status)
 	struct query *q = NULL;
 	buf_init(&text, 65536);
 	for (int i = from; i < argc; i++) {
+		if (strncmp(argv[i], "--", 2) == 0) {
+			*out_status = cli_fail(EX_USAGE,
+			    "%s: options stand before the query", argv[i]);
+			buf_done(&text);
+			return NULL;
+		}
 		if (i > from)
 			buf_add_char(&text, ' ');
 		buf_add_c(&text, argv[i]);
@@ -161,7 +168,8 @@ archive_print(struct buf *b)
 	if (b->error != RES_OK)
 		status = cli_fail(cli_status(b->error), "output: %s",
 		    res_text(b->error));
-	else if (fwrite(b->ptr, 1, b->len, stdout) != b->len)
+	else if (b->len > 0 &&
+	    fwrite(b->ptr, 1, b->len, stdout) != b->len)
 		status = cli_fail(EX_IOERR, "standard output: write error");
 	buf_done(b);
 	return status;

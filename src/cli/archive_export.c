@@ -56,7 +56,8 @@ static int
 parse_options(struct export *x, int argc, char **argv)
 {
 	int c, status;
-	while ((c = getopt_long(argc, argv, ARCHIVE_PLACE_SHORT, options,
+	/* a query has words like -this */
+	while ((c = getopt_long(argc, argv, "+" ARCHIVE_PLACE_SHORT, options,
 		    NULL)) != -1) {
 		if (!archive_place_option(&x->place, c, optarg, &status)) {
 			status = EX_OK;

@@ -44,7 +44,8 @@ parse_options(struct search *s, int argc, char **argv, const char *usage)
 {
 	int c, status;
 	uint64_t limit;
-	while ((c = getopt_long(argc, argv, ARCHIVE_PLACE_SHORT, options,
+	/* a query has words like -this */
+	while ((c = getopt_long(argc, argv, "+" ARCHIVE_PLACE_SHORT, options,
 		    NULL)) != -1) {
 		if (archive_place_option(&s->place, c, optarg, &status)) {
 			if (status != EX_OK)
