@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flow/longline.h"
 #include "flow/state.h"
 #include "keys/digest.h"
 
@@ -255,7 +256,7 @@ message_header(struct message *m, struct str name, struct str value)
 static struct sink *
 body_sink(struct message *m)
 {
-	struct sink *all[2];
+	struct sink *all[3];
 	size_t n = 0;
 	struct sink *hashes = bodyhash_sink(m->hashes);
 	if (hashes == NULL)
@@ -263,6 +264,11 @@ body_sink(struct message *m)
 	all[n++] = hashes;
 	if (m->spool != NULL)
 		all[n++] = spool_sink(m->spool);
+	if (m->signing_count != 0) {
+		all[n] = longline_sink(m->arena, &m->long_body_line);
+		if (all[n++] == NULL)
+			return NULL;
+	}
 	struct sink *tee = sink_tee(m->arena, all, n);
 	return tee != NULL ?
 	    sink_limit(m->arena, m->config->max_message_size, &m->bytes, tee) :

@@ -3,12 +3,11 @@
  * that is not signed says why in its log line. */
 #include "auth/dkim_sign.h"
 #include "base/log.h"
+#include "flow/longline.h"
 #include "flow/published.h"
 #include "flow/state.h"
 #include "mail/domain.h"
 #include "mail/taglist.h"
-
-#define MAX_LINE_OCTETS 998 /* RFC 5322 §2.1.1 */
 
 /* --- who signs ------------------------------------------------------------ */
 
@@ -152,7 +151,7 @@ has_long_line(const struct field *f)
 	struct str rest = f->value, line;
 	size_t used = f->name.len + 1;
 	while (str_split(&rest, '\n', &line)) {
-		if (used + line.len > MAX_LINE_OCTETS + 1)
+		if (used + line.len > LONGLINE_MAX_OCTETS + 1)
 			return true;
 		used = 0;
 	}
@@ -183,7 +182,7 @@ refold(struct arena *a, const struct field *f)
 			word++;
 		if (ascii_is_wsp(c) && line > 1 && line + word > 76 && i > 0)
 			line = 0, buf_add_char(&out, '\n');
-		good = good && line + word <= MAX_LINE_OCTETS;
+		good = good && line + word <= LONGLINE_MAX_OCTETS;
 		buf_add(&out, f->value.ptr + i, word);
 		line += word;
 		i += word;
@@ -193,6 +192,19 @@ refold(struct arena *a, const struct field *f)
 		folded = arena_dup(a, buf_str(&out));
 	buf_done(&out);
 	return folded;
+}
+
+/* What cannot be mended, in header or body. */
+static void
+complain(struct message *m, struct str where)
+{
+	if (m->config->long_lines == LONG_LINES_TEMPFAIL)
+		message_refuse(m, REPLY_TEMPFAIL, "451", "4.6.0", "long line",
+		    "A line is too long to be signed");
+	else
+		log_warning("id=%.*s %.*s has a line of more than %d octets: "
+		    "a later hop may break the signature", STR_ARG(m->id),
+		    STR_ARG(where), LONGLINE_MAX_OCTETS);
 }
 
 static void
@@ -209,14 +221,11 @@ treat_long_lines(struct message *m)
 		if (folded.ptr != NULL && name != NULL)
 			edits_add(m, EDIT_KIND_CHANGE, (unsigned)f->occurrence,
 			    name, folded);
-		else if (m->config->long_lines == LONG_LINES_TEMPFAIL)
-			message_refuse(m, REPLY_TEMPFAIL, "451", "4.6.0",
-			    "long line", "Header line is too long to be signed");
 		else
-			log_warning("id=%.*s field %.*s has a line of more "
-			    "than 998 octets: a later hop may break the "
-			    "signature", STR_ARG(m->id), STR_ARG(f->name));
+			complain(m, f->name);
 	}
+	if (m->long_body_line)
+		complain(m, STR("the body"));
 }
 
 /* --- signing ---------------------------------------------------------------- */

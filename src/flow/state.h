@@ -105,6 +105,7 @@ struct message {
 	struct signing signings[FLOW_MAX_SIGNATURES];
 	size_t signing_count, signed_count;
 	size_t seal_body_index;
+	bool long_body_line;       /* a later hop would break it */
 	const char *unsigned_why;  /* NULL: to be signed */
 	const struct signing_key *seal_key; /* NULL: not to be sealed */
 	bool sealed;
