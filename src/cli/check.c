@@ -8,9 +8,9 @@
 #include "dns/session.h"
 #include "dns/unbound.h"
 #include "dns/zone.h"
+#include "flow/keyfiles.h"
 #include "flow/preflight.h"
 #include "flow/published.h"
-#include "keys/keydir.h"
 #include "keys/keyring.h"
 
 #define USAGE "[-c CONFIG] [-o NAME=VALUE] [--dump] [--no-dns]"
@@ -113,7 +113,8 @@ check_dns(struct check *c)
 		    err.text[0] != '\0' ? err.text : res_text(r));
 	else
 		check_dnssec(c, resolver);
-	if (r == RES_OK && keydir_open(a, c->config->key_dir.ptr, &err, &dir) == RES_OK &&
+	if (r == RES_OK &&
+	    keyfiles_open(c->config, a, &err, &dir) == RES_OK &&
 	    keyring_from_keydir(&dir, &err, &signer) == RES_OK) {
 		struct dns_limits limits = { c->config->dns_timeout_us,
 			c->config->dns_budget_us, 0 };
@@ -155,7 +156,7 @@ cmd_check(int argc, char **argv)
 	if (c.dump) {
 		dump(c.config);
 	} else {
-		preflight_run(c.config, false, print_finding, &c);
+		preflight_run(c.config, print_finding, &c);
 		if (!c.no_dns && c.config->mode != MODE_VERIFY)
 			check_dns(&c);
 	}

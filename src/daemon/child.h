@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/res.h"
-#include "daemon/account.h"
+#include "base/account.h"
 #include "daemon/ipc.h"
 
 #define CHILD_FIRST_PAUSE_US 100000

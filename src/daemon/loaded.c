@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flow/keyfiles.h"
+
 #define MAX_ARENA ((size_t)1 << 30) /* the names of 100,000 domains */
 
 static enum res
@@ -75,57 +77,6 @@ loaded_text(struct arena *a, int text_fd, struct str *out)
 	return RES_OK;
 }
 
-static bool
-is_listed(const struct keydir *d, const struct keyfile *f)
-{
-	for (size_t i = 0; i < d->count; i++)
-		if (str_eq(d->files[i].domain, f->domain) &&
-		    str_eq(d->files[i].selector, f->selector))
-			return true;
-	return false;
-}
-
-/* Keys that the sign table names by path join those of the folder. */
-static enum res
-add_table_keys(struct loaded *l, struct err *err)
-{
-	const struct config *c = l->config;
-	struct keyfile *all = arena_array(l->arena,
-	    l->keys.count + c->sign_rule_count + 1, sizeof *all);
-	if (all == NULL)
-		return RES_NOMEM;
-	if (l->keys.count > 0)
-		memcpy(all, l->keys.files, l->keys.count * sizeof *all);
-	l->keys.files = all;
-	for (size_t i = 0; i < c->sign_rule_count; i++) {
-		const struct sign_rule *rule = &c->sign_rules[i];
-		struct keyfile f;
-		if (rule->key_path.len == 0)
-			continue;
-		enum res r = keyfile_open(l->arena, rule->key_path,
-		    rule->domain, rule->selector, err, &f);
-		if (r != RES_OK)
-			return r;
-		if (!is_listed(&l->keys, &f))
-			all[l->keys.count++] = f;
-	}
-	return RES_OK;
-}
-
-static enum res
-read_keys(struct loaded *l, struct err *err)
-{
-	const struct config *c = l->config;
-	l->signs = c->mode != MODE_VERIFY;
-	if (!l->signs)
-		return RES_OK;
-	char *path = arena_cstr(l->arena, c->key_dir);
-	if (path == NULL)
-		return RES_NOMEM;
-	enum res r = keydir_open(l->arena, path, err, &l->keys);
-	return r == RES_OK ? add_table_keys(l, err) : r;
-}
-
 enum res
 loaded_read(const char *path, struct err *err, struct loaded **out)
 {
@@ -143,8 +94,9 @@ loaded_read(const char *path, struct err *err, struct loaded **out)
 	if (r == RES_OK)
 		r = config_from_text(buf_str(&text), path, err, &l->config);
 	if (r == RES_OK)
-		r = read_keys(l, err);
+		r = keyfiles_open(l->config, l->arena, err, &l->keys);
 	if (r == RES_OK) {
+		l->signs = l->config->mode != MODE_VERIFY;
 		l->text_fd = memory_file(buf_str(&text));
 		if (l->text_fd < 0)
 			r = RES_NOMEM;

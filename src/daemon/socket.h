@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/res.h"
 #include "config/config.h"
-#include "daemon/account.h"
+#include "base/account.h"
 
 /* Bound and listening. A unix socket gets the configured mode and group; its
  * folder is made when missing (2750, the same group); a socket that a daemon

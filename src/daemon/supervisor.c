@@ -15,12 +15,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/account.h"
+#include "base/account.h"
 #include "daemon/child.h"
 #include "daemon/loaded.h"
 #include "daemon/notify.h"
 #include "daemon/socket.h"
-#include "daemon/userview.h"
 #include "flow/preflight.h"
 #include "milter/guard.h"
 
@@ -447,10 +446,8 @@ open_all(struct supervisor *s)
 		return complain(err.text);
 	if (make_folders(s, &err) != RES_OK)
 		return complain(err.text);
-	if (preflight_run(s->now->config, false, print_finding, &warnings) ==
+	if (preflight_run(s->now->config, print_finding, &warnings) ==
 	    FINDING_BAD)
-		return EX_CONFIG;
-	if (!userview_ok(s->now->config, &s->account))
 		return EX_CONFIG;
 	s->first = config_ref(s->now->config);
 	if (socket_open(&s->first->listen, &s->account, &err, &s->listen_fd) !=
@@ -581,18 +578,11 @@ supervisor_test(const char *path)
 {
 	struct err err = { "" };
 	struct loaded *l = NULL;
-	struct account account;
 	bool warnings = true;
 	if (loaded_read(path, &err, &l) != RES_OK)
 		return complain(err.text);
-	int status = EX_OK;
-	if (account_find(l->config->user, &err, &account) != RES_OK)
-		status = complain(err.text);
-	if (preflight_run(l->config, false, print_finding, &warnings) ==
-	    FINDING_BAD)
-		status = EX_CONFIG;
-	if (status == EX_OK && !userview_ok(l->config, &account))
-		status = EX_CONFIG;
+	enum finding worst =
+	    preflight_run(l->config, print_finding, &warnings);
 	loaded_free(&l);
-	return status;
+	return worst == FINDING_BAD ? EX_CONFIG : EX_OK;
 }

@@ -1,10 +1,12 @@
 #include "flow/preflight.h"
 
 #include <errno.h>
-#include <pwd.h>
+#include <grp.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,7 +14,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "dns/zone.h"
-#include "keys/keydir.h"
+#include "flow/keyfiles.h"
+#include "flow/userview.h"
 #include "keys/keyring.h"
 #include "keys/signer.h"
 
@@ -23,7 +26,7 @@ struct preflight {
 	struct arena *arena;
 	preflight_report report;
 	void *context;
-	bool make;
+	struct account account;
 	enum finding worst;
 };
 
@@ -52,14 +55,58 @@ why(const struct err *err, enum res r)
 static void
 check_user(struct preflight *p)
 {
-	const char *user = p->config->user.ptr;
-	if (geteuid() != 0)
+	struct err err = { "" };
+	enum res r = account_find(p->config->user, &err, &p->account);
+	if (r != RES_OK)
+		say(p, FINDING_BAD, "%s", why(&err, r));
+	else if (p->account.drop)
+		say(p, FINDING_OK, "user %s exists", p->account.name);
+}
+
+static void
+check_view(struct preflight *p)
+{
+	struct userview views[USERVIEW_PATHS];
+	if (userview_look(p->config, &p->account, views) != RES_OK) {
+		say(p, FINDING_BAD, "user = %s: cannot become that user",
+		    p->account.name);
 		return;
-	if (getpwnam(user) == NULL)
-		say(p, FINDING_BAD, "user = %s: no such user; make it with "
-		    "`adduser --system --group %s`", user, user);
-	else
-		say(p, FINDING_OK, "user %s exists", user);
+	}
+	for (size_t i = 0; i < USERVIEW_PATHS; i++)
+		if (views[i].error != 0)
+			say(p, FINDING_BAD, "%s %.*s: user %s may not %s it: "
+			    "%s", views[i].option, STR_ARG(views[i].path),
+			    p->account.name,
+			    views[i].written ? "write to" : "read",
+			    strerror(views[i].error));
+}
+
+static bool
+is_key_of(const struct sign_rule *rule, const struct signing_key *k)
+{
+	return str_case_eq(k->domain, rule->domain) &&
+	    (rule->selector.len == 0 ||
+		str_case_eq(k->selector, rule->selector));
+}
+
+/* Mail that such a line catches leaves unsigned. */
+static void
+check_table(struct preflight *p, const struct manifest *m)
+{
+	const struct config *c = p->config;
+	for (size_t i = 0; i < c->sign_rule_count; i++) {
+		const struct sign_rule *rule = &c->sign_rules[i];
+		size_t at = 0;
+		while (at < manifest_count(m) && !is_key_of(rule,
+		    manifest_at(m, at)))
+			at++;
+		if (at == manifest_count(m))
+			say(p, FINDING_WARNING, "%.*s: there is no key%s%.*s "
+			    "of %.*s: what this line catches is not signed",
+			    STR_ARG(rule->where),
+			    rule->selector.len != 0 ? " " : "",
+			    STR_ARG(rule->selector), STR_ARG(rule->domain));
+	}
 }
 
 static void
@@ -71,10 +118,10 @@ check_keys(struct preflight *p)
 	struct signer *signer = NULL;
 	if (c->mode == MODE_VERIFY)
 		return;
-	enum res r = keydir_open(p->arena, c->key_dir.ptr, &err, &dir);
+	enum res r = keyfiles_open(c, p->arena, &err, &dir);
 	if (r == RES_OK)
 		r = keyring_from_keydir(&dir, &err, &signer);
-	if (r == RES_NOTFOUND) {
+	if (r == RES_NOTFOUND && access(c->key_dir.ptr, F_OK) != 0) {
 		say(p, FINDING_BAD, "%s; make a key with `hanaper key generate "
 		    "DOMAIN`, or set mode = verify", why(&err, r));
 		return;
@@ -91,13 +138,15 @@ check_keys(struct preflight *p)
 			    "use at least %d", STR_ARG(k->domain),
 			    STR_ARG(k->selector), k->bits, WEAK_RSA_BITS);
 	}
+	check_table(p, m);
 	say(p, manifest_count(m) != 0 ? FINDING_OK : FINDING_WARNING,
 	    "key_dir %s: %zu keys", c->key_dir.ptr, manifest_count(m));
 	manifest_unref(&m);
 	signer_free(&signer);
 }
 
-/* The folder, or where it is not there yet, the one it would be made in. */
+/* The folder, or where it is not there yet, the nearest one above it that is:
+ * the daemon makes all of them. */
 static void
 check_folder(struct preflight *p, const char *option, struct str path)
 {
@@ -105,31 +154,66 @@ check_folder(struct preflight *p, const char *option, struct str path)
 	char *dir = arena_cstr(p->arena, path);
 	if (dir == NULL)
 		return;
-	if (stat(dir, &st) != 0 && errno == ENOENT && p->make &&
-	    mkdir(dir, 0750) == 0)
-		errno = 0;
-	if (stat(dir, &st) == 0) {
-		if (!S_ISDIR(st.st_mode))
-			say(p, FINDING_BAD, "%s %s: not a folder", option, dir);
-		else if (access(dir, W_OK | X_OK) != 0)
-			say(p, FINDING_BAD, "%s %s: not writable: %s", option,
-			    dir, strerror(errno));
-		else
+	bool there = stat(dir, &st) == 0;
+	for (char *slash; !there && errno == ENOENT &&
+	     (slash = strrchr(dir, '/')) != NULL;) {
+		slash[slash == dir] = '\0';
+		there = stat(dir, &st) == 0;
+	}
+	if (there && S_ISDIR(st.st_mode) && access(dir, W_OK | X_OK) == 0) {
+		if (strlen(dir) == path.len)
 			say(p, FINDING_OK, "%s %s is writable", option, dir);
+		else
+			say(p, FINDING_OK, "%s can be made in %s", option, dir);
 		return;
 	}
-	int saved = errno;
-	char *slash = strrchr(dir, '/');
-	if (saved == ENOENT && slash != NULL && slash != dir) {
-		*slash = '\0';
-		if (access(dir, W_OK | X_OK) == 0) {
-			say(p, FINDING_OK, "%s can be made in %s", option, dir);
-			return;
-		}
-		saved = errno;
-	}
+	int saved = there && !S_ISDIR(st.st_mode) ? ENOTDIR : errno;
 	say(p, FINDING_BAD, "%s %.*s: not writable: %s", option,
 	    STR_ARG(path), strerror(saved));
+}
+
+static void
+check_unix(struct preflight *p, const struct listen_address *l)
+{
+	struct stat st;
+	size_t slash = str_rchr(l->path, '/');
+	char *path = arena_cstr(p->arena, l->path);
+	char *group = arena_cstr(p->arena, l->group);
+	if (path == NULL || group == NULL)
+		return;
+	check_folder(p, "listen socket folder", str_sub(l->path, 0, slash));
+	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		say(p, FINDING_BAD, "listen = unix:%s: is there already and is "
+		    "no socket; remove it or change listen", path);
+	if (p->account.drop && group[0] != '\0' && getgrnam(group) == NULL)
+		say(p, FINDING_BAD, "listen: no group \"%s\"; name the MTA's "
+		    "group with: listen = unix:PATH group=NAME", group);
+}
+
+/* That the port is taken is no finding: it may be the daemon. */
+static void
+check_inet(struct preflight *p, const struct listen_address *l)
+{
+	char port[8];
+	struct addrinfo *found = NULL, hints = { .ai_flags = AI_PASSIVE |
+			AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+	char *host = arena_cstr(p->arena, l->host);
+	if (host == NULL)
+		return;
+	snprintf(port, sizeof port, "%u", (unsigned)l->port);
+	int e = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
+	if (e != 0) {
+		say(p, FINDING_BAD, "listen: %s: %s", host, gai_strerror(e));
+		return;
+	}
+	int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || (bind(fd, found->ai_addr, found->ai_addrlen) != 0 &&
+			  errno != EADDRINUSE))
+		say(p, FINDING_BAD, "listen: port %s of %s: %s", port, host,
+		    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	freeaddrinfo(found);
 }
 
 static void
@@ -138,16 +222,15 @@ check_listen(struct preflight *p)
 	const struct listen_address *l = &p->config->listen;
 	size_t slash = str_rchr(l->path, '/');
 	if (!l->is_unix)
-		return;
-	if (l->path.len >= sizeof((struct sockaddr_un *)0)->sun_path)
+		check_inet(p, l);
+	else if (l->path.len >= sizeof((struct sockaddr_un *)0)->sun_path)
 		say(p, FINDING_BAD, "listen = unix:%.*s: path is longer than "
 		    "a socket's may be", STR_ARG(l->path));
 	else if (slash == SIZE_MAX || slash == 0)
 		say(p, FINDING_BAD, "listen = unix:%.*s: give an absolute path "
 		    "below a folder", STR_ARG(l->path));
 	else
-		check_folder(p, "listen socket folder",
-		    str_sub(l->path, 0, slash));
+		check_unix(p, l);
 }
 
 static void
@@ -167,11 +250,11 @@ check_zone(struct preflight *p)
 }
 
 enum finding
-preflight_run(const struct config *c, bool make, preflight_report report,
-    void *context)
+preflight_run(
+    const struct config *c, preflight_report report, void *context)
 {
-	struct preflight p = { c, arena_new(0), report, context, make,
-		FINDING_OK };
+	struct preflight p = { .config = c, .arena = arena_new(0),
+		.report = report, .context = context, .worst = FINDING_OK };
 	if (p.arena == NULL)
 		return FINDING_BAD;
 	check_user(&p);
@@ -180,6 +263,8 @@ preflight_run(const struct config *c, bool make, preflight_report report,
 	check_folder(&p, "state_dir", c->state_dir);
 	if (c->archive)
 		check_folder(&p, "archive_dir", c->archive_dir);
+	if (p.account.drop)
+		check_view(&p);
 	check_zone(&p);
 	arena_free(&p.arena);
 	return p.worst;

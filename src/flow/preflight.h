@@ -13,10 +13,10 @@ enum finding { FINDING_OK, FINDING_WARNING, FINDING_BAD };
 typedef void (*preflight_report)(
     void *context, enum finding level, const char *line);
 
-/* Look at files and folders as the calling user. Makes state_dir and
- * archive_dir where `make` is set and their parent allows it. Returns the
- * worst finding. */
-enum finding preflight_run(const struct config *c, bool make,
-    preflight_report report, void *context);
+/* Look at files and folders as the calling user, and as root once more as the
+ * daemon's user; forks for that. Changes nothing. Returns the worst
+ * finding. */
+enum finding preflight_run(
+    const struct config *c, preflight_report report, void *context);
 
 #endif

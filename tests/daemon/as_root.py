@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.environ.get("SRCDIR", "."), "tests",
 sys.dont_write_bytecode = True
 import daemon as d7  # noqa: E402
 import tap  # noqa: E402
-from daemon import Daemon, HANAPERD, is_signed  # noqa: E402
+from daemon import HANAPER, Daemon, HANAPERD, is_signed  # noqa: E402
 
 cases = tap.Cases()
 
@@ -62,6 +62,11 @@ def refused(d, words):
         assert p.returncode == 78, (args, p)
         lines = [line for line in p.stderr.splitlines() if words in line]
         assert len(lines) == 1, (args, p.stderr)
+    p = subprocess.run([HANAPER, "check", "-c", d.conf, "--no-dns"],
+                       capture_output=True, text=True, timeout=60)
+    assert p.returncode == 78, p
+    lines = [line for line in p.stdout.splitlines() if words in line]
+    assert len(lines) == 1, p.stdout
 
 
 @cases.add
@@ -76,6 +81,11 @@ def what_the_user_may_not_do_is_said_at_start():
         os.chmod(d.path("zone"), 0o600)
         refused(d, f"zone_file {d.path('zone')}: user nobody may not read it")
         os.chmod(d.path("zone"), 0o644)
+        d.write("table", "example.org d=example.org\n")
+        os.chmod(d.path("table"), 0o600)
+        d.configure(sign_table=d.path("table"))
+        refused(d, f"sign_table {d.path('table')}: user nobody may not read")
+        os.chmod(d.path("table"), 0o644)
         p = subprocess.run([HANAPERD, "-c", d.conf, "-t"])
         assert p.returncode == 0
 
@@ -93,10 +103,7 @@ def the_user_must_be_there_and_not_be_root():
 def the_group_of_the_socket_must_be_there():
     with Daemon(start=False) as d:
         d.configure(listen=f"unix:{d.path('run', 's')} group=no-such-group")
-        p = subprocess.run([HANAPERD, "-c", d.conf, "-f"],
-                           capture_output=True, text=True, timeout=60)
-        assert p.returncode == 78, p
-        assert "listen: no group \"no-such-group\"" in p.stderr, p.stderr
+        refused(d, "listen: no group \"no-such-group\"")
 
 
 if __name__ == "__main__":

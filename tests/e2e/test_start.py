@@ -131,6 +131,53 @@ def socket_folder():
     wrong(None, path("file"))
 
 
+def socket_is_a_file():
+    with open(path("run/file"), "w"):
+        pass
+    config(listen=f"unix:{path('run/file')} group={GROUP}")
+    wrong(EX_CONFIG, path("run/file"), "is no socket")
+
+
+def address_of_others():
+    config(listen="inet:8891@192.0.2.1")
+    wrong(EX_CONFIG, "listen: port 8891 of 192.0.2.1: Cannot assign")
+
+
+def table_keys():
+    """Keys that only the sign table names."""
+    def table(key):
+        with open(path("table"), "w") as out:
+            out.write(f"example.net d=example.net s=s9 key={path(key)}\n")
+        config(sign_table=path("table"))
+    table("nokey.pem")
+    wrong(EX_CONFIG, path("nokey.pem"), "No such file")
+    with open(path("bad.pem"), "w") as out:
+        out.write("no key\n")
+    os.chmod(path("bad.pem"), 0o600)
+    table("bad.pem")
+    wrong(EX_CONFIG, path("bad.pem"), "no private key")
+    os.chmod(path("bad.pem"), 0o644)
+    wrong(EX_CONFIG, path("bad.pem"), "too open")
+
+
+def table_without_key():
+    with open(path("table"), "w") as out:
+        out.write("* d=nokey.example\n")
+    config(sign_table=path("table"))
+    for done in (start("-t"), check_command()):
+        tap.check(done.returncode, 0, f"{done.args} status")
+        text = done.stdout + done.stderr
+        tap.check("table:1" in text and "nokey.example" in text, True, text)
+
+
+def deep_folders():
+    """What start makes is no error before."""
+    config(archive_dir=path("a/b/c"), state_dir=path("d/e/f"),
+           listen=f"unix:{path('g/h/i')} group={GROUP}")
+    for done in (start("-t"), check_command()):
+        tap.check(done.returncode, 0, done.stdout + done.stderr)
+
+
 def archive_folder():
     config(archive_dir=path("file/archive"))
     wrong(None, path("file/archive"))
@@ -185,6 +232,11 @@ tap.run([
     ("no key folder", missing_key_folder),
     ("a key others can read", open_key),
     ("a socket that cannot be made", socket_folder),
+    ("a socket where a file is", socket_is_a_file),
+    ("an address that is not ours", address_of_others),
+    ("keys of the sign table", table_keys),
+    ("a line of the sign table without a key", table_without_key),
+    ("folders that can be made", deep_folders),
     ("an archive that cannot be written", archive_folder),
     ("a bad zone file", bad_zone),
     ("and a good one starts and stops", good),

@@ -1,7 +1,7 @@
 /* Who the roles run as: the configured user when we are root, else whoever
  * started us. */
-#ifndef DAEMON_ACCOUNT_H
-#define DAEMON_ACCOUNT_H
+#ifndef BASE_ACCOUNT_H
+#define BASE_ACCOUNT_H
 
 #include <sys/types.h>
 

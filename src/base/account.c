@@ -1,4 +1,4 @@
-#include "daemon/account.h"
+#include "base/account.h"
 
 #include <errno.h>
 #include <grp.h>
