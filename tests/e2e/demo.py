@@ -149,7 +149,7 @@ def main():
           "senders")
     with stage.Rig() as rig:
         for line in rig.zone.splitlines():
-            if "_domainkey" in line:
+            if "_domainkey" in line and '"v=DKIM1' in line:
                 print("    published: " + line[:66] + "...")
         title("starting hanaperd and a private Postfix on port "
               f"{rig.mta.port} of loopback")
