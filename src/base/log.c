@@ -1,10 +1,13 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <syslog.h>
 #include <unistd.h>
+
+#include "base/json.h"
 
 #define MAX_LINE  16384
 #define MAX_VALUE 512
@@ -14,10 +17,12 @@ static struct {
 	enum log_level max_level;
 	bool journal;
 	char ident[32];
-} out = { LOG_TO_STDERR, LOG_LEVEL_INFO, false, "hanaper" };
+	atomic_bool json;
+} out = { LOG_TO_STDERR, LOG_LEVEL_INFO, false, "hanaper", false };
 
 static const int syslog_level[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 static const char *const level_word[] = { "error: ", "warning: ", "", "debug: " };
+static const char *const level_name[] = { "error", "warning", "info", "debug" };
 
 void
 log_open(enum log_target target, const char *ident, enum log_level max_level)
@@ -31,23 +36,38 @@ log_open(enum log_target target, const char *ident, enum log_level max_level)
 }
 
 void
-log_line(enum log_level level, struct str line)
+log_set_json(bool on)
 {
+	atomic_store(&out.json, on);
+}
+
+/* What stands before a line: objects say all themselves. */
+static int
+prefix_of(enum log_level level, bool object, char *to, size_t room)
+{
+	const char *word = object ? "" : level_word[level];
+	if (out.target == LOG_TO_SYSLOG)
+		return snprintf(to, room, "%s", word);
+	if (out.journal)
+		return snprintf(
+		    to, room, "<%d>%s", syslog_level[level], word);
+	return object ? 0 : snprintf(to, room, "%s: %s", out.ident, word);
+}
+
+static void
+emit(enum log_level level, bool object, struct str line)
+{
+	char prefix[64] = "";
 	if (level > out.max_level)
 		return;
 	if (line.len > MAX_LINE)
 		line.len = MAX_LINE;
+	int n = prefix_of(level, object, prefix, sizeof prefix);
 	if (out.target == LOG_TO_SYSLOG) {
-		syslog(syslog_level[level], "%s%.*s", level_word[level],
-		    (int)line.len, line.ptr);
+		syslog(syslog_level[level], "%s%.*s", prefix, (int)line.len,
+		    line.ptr);
 		return;
 	}
-	char prefix[64];
-	int n = out.journal ?
-	    snprintf(prefix, sizeof prefix, "<%d>%s", syslog_level[level],
-		level_word[level]) :
-	    snprintf(prefix, sizeof prefix, "%s: %s", out.ident,
-		level_word[level]);
 	/* one write per line, so that processes do not mix their lines */
 	char whole[sizeof prefix + MAX_LINE + 1];
 	memcpy(whole, prefix, (size_t)n);
@@ -55,6 +75,35 @@ log_line(enum log_level level, struct str line)
 	whole[(size_t)n + line.len] = '\n';
 	ssize_t done = write(STDERR_FILENO, whole, (size_t)n + line.len + 1);
 	(void)done;
+}
+
+void
+log_object(struct str object)
+{
+	emit(LOG_LEVEL_INFO, true, object);
+}
+
+void
+log_line(enum log_level level, struct str line)
+{
+	struct buf object;
+	struct json j;
+	if (!atomic_load(&out.json)) {
+		emit(level, false, line);
+		return;
+	}
+	/* a byte becomes six at most */
+	if (line.len > MAX_LINE / 8)
+		line.len = MAX_LINE / 8;
+	buf_init(&object, MAX_LINE);
+	json_init(&j, &object);
+	json_open(&j, '{');
+	json_key_c(&j, "level", level_name[level]);
+	json_key_str(&j, "text", line);
+	json_close(&j, '}');
+	if (object.error == RES_OK)
+		emit(level, true, buf_str(&object));
+	buf_done(&object);
 }
 
 __attribute__((format(printf, 2, 0))) static void

@@ -4,6 +4,8 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/res.h"
 #include "base/str.h"
@@ -19,12 +21,19 @@ enum log_target {
 void log_open(enum log_target target, const char *ident,
     enum log_level max_level);
 
+/* With `on` every line is a JSON object, {"level":…,"text":…} or that of
+ * log_object(), and nothing stands before it but the journal's prefix. May be
+ * changed at any time. */
+void log_set_json(bool on);
+
 void log_error(const char *fmt, ...) HN_PRINTF(1, 2);
 void log_warning(const char *fmt, ...) HN_PRINTF(1, 2);
 void log_info(const char *fmt, ...) HN_PRINTF(1, 2);
 void log_debug(const char *fmt, ...) HN_PRINTF(1, 2);
 /* One finished line of any length. */
 void log_line(enum log_level level, struct str line);
+/* One finished JSON object, as it is in any format; information. */
+void log_object(struct str object);
 
 /* Append ` key=value`, the value quoted when it holds blanks, quotes or "=",
  * control and 8-bit bytes as \xHH, at most 512 bytes of it ("..." behind). */

@@ -36,8 +36,10 @@ run_role(const char *role, const char *log)
 		return usage();
 	unsetenv("NOTIFY_SOCKET"); /* only the supervisor speaks there */
 	(void)fcntl(IPC_CHILD_FD, F_SETFD, FD_CLOEXEC);
-	log_open(strcmp(log, "syslog") == 0 ? LOG_TO_SYSLOG : LOG_TO_STDERR,
+	log_open(strncmp(log, "syslog", 6) == 0 ? LOG_TO_SYSLOG :
+						   LOG_TO_STDERR,
 	    "hanaperd", LOG_LEVEL_INFO);
+	log_set_json(strstr(log, "-json") != NULL);
 	if (strcmp(role, "signer") == 0)
 		signer_role();
 	if (strcmp(role, "milter") == 0)

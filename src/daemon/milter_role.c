@@ -122,6 +122,8 @@ commit(struct role *role, struct err *err)
 	role->prepared = NULL;
 	pthread_mutex_unlock(&role->lock);
 	snapshot_unref(&old);
+	log_set_json(snapshot_env(role->now)->config->log_format ==
+	    LOG_FORMAT_JSON);
 	return role->serving ? RES_OK : start_serving(role, err);
 }
 

@@ -210,7 +210,10 @@ introduce(struct supervisor *s)
 static const char *
 log_word(const struct supervisor *s)
 {
-	return s->first->log == LOG_SETTING_SYSLOG ? "syslog" : "stderr";
+	static const char *const words[][2] = { { "stderr", "stderr-json" },
+		{ "syslog", "syslog-json" } };
+	return words[s->first->log == LOG_SETTING_SYSLOG]
+		    [s->now->config->log_format == LOG_FORMAT_JSON];
 }
 
 static enum res
@@ -383,6 +386,7 @@ reload(struct supervisor *s)
 	if (r == RES_OK) {
 		loaded_free(&s->now);
 		s->now = new;
+		log_set_json(new->config->log_format == LOG_FORMAT_JSON);
 		log_info("configuration and keys were read again");
 		notify_send("READY=1\nSTATUS=reloaded");
 		return;
@@ -422,7 +426,7 @@ print_finding(void *context, enum finding level, const char *line)
 	if (level == FINDING_BAD)
 		fprintf(stderr, "hanaperd: %s\n", line);
 	else if (level == FINDING_WARNING && *all)
-		fprintf(stderr, "hanaperd: warning: %s\n", line);
+		log_warning("%s", line);
 }
 
 /* Folders of the daemon's user: as root we can make them for it. */
@@ -444,6 +448,7 @@ open_all(struct supervisor *s)
 	if (loaded_read(s->options->path, &err, &s->now) != RES_OK ||
 	    account_find(s->now->config->user, &err, &s->account) != RES_OK)
 		return complain(err.text);
+	log_set_json(s->now->config->log_format == LOG_FORMAT_JSON);
 	if (make_folders(s, &err) != RES_OK)
 		return complain(err.text);
 	if (preflight_run(s->now->config, print_finding, &warnings) ==

@@ -1,9 +1,12 @@
 /* One line per message, key=value or JSON; the same pairs in both. */
+#include <stdio.h>
+
 #include "base/json.h"
 #include "base/log.h"
 #include "flow/state.h"
 
-#define MAX_LINE ((size_t)16384)
+#define MAX_LINE  ((size_t)16384) /* as long as the log's */
+#define MAX_VALUE 512 /* of a JSON string, as log_pair cuts the other form */
 
 /* Both forms from one list of calls. */
 struct line {
@@ -18,7 +21,7 @@ pair(struct line *l, const char *key, struct str value)
 	if (value.len == 0)
 		return;
 	if (l->is_json)
-		json_key_str(&l->json, key, value);
+		json_key_str(&l->json, key, str_sub(value, 0, MAX_VALUE));
 	else
 		log_pair(&l->buf, key, value);
 }
@@ -31,6 +34,18 @@ pair_int(struct line *l, const char *key, int64_t n)
 	else
 		buf_addf(&l->buf, "%s%s=%lld", l->buf.len != 0 ? " " : "", key,
 		    (long long)n);
+}
+
+/* A JSON object has each name once: the second is "dkim2". */
+static void
+pair_nth(struct line *l, const char *key, size_t i, struct str value)
+{
+	char name[32];
+	if (i > 0 && l->is_json) {
+		snprintf(name, sizeof name, "%s%zu", key, i + 1);
+		key = name;
+	}
+	pair(l, key, value);
 }
 
 static void
@@ -57,14 +72,13 @@ add_dkim(struct line *l, const struct message *m)
 	const struct decision *d = &m->decision;
 	for (size_t i = 0; i < d->dkim_count; i++) {
 		const struct dkim_result *r = &d->dkim[i];
-		struct str text = arena_printf(m->arena, "%s%s%.*s%s%s%s%.*s",
+		struct str text = arena_printf(m->arena, "%s%s%.*s%s%s%s%s%.*s",
 		    auth_result_word(r->result), r->d.len != 0 ? ":" : "",
 		    STR_ARG(r->d), r->reason != NULL ? " (" : "",
 		    r->reason != NULL ? r->reason : "",
-		    r->reason != NULL ? ")" : "", STR_ARG(r->diagnosis));
-		pair(l, l->is_json && i > 0 ? "dkim2" : "dkim", text);
-		if (l->is_json && i > 0)
-			break;
+		    r->reason != NULL ? ")" : "",
+		    r->diagnosis.len != 0 ? " " : "", STR_ARG(r->diagnosis));
+		pair_nth(l, "dkim", i, text);
 	}
 	if (d->dkim_count == 0 && m->dkim_verify != NULL)
 		pair(l, "dkim", STR("none"));
@@ -95,9 +109,7 @@ add_signatures(struct line *l, const struct message *m)
 		struct str text = arena_printf(m->arena, "%.*s/%.*s",
 		    STR_ARG(m->signings[i].key->domain),
 		    STR_ARG(m->signings[i].key->selector));
-		pair(l, i == 0 ? "signed" : "signed2", text);
-		if (i == 1)
-			break;
+		pair_nth(l, "signed", i, text);
 	}
 	if (m->direction == DIRECTION_OUT && m->signed_count == 0)
 		pair(l, "unsigned", str_c(m->unsigned_why));
@@ -156,6 +168,12 @@ report_line(struct message *m)
 	if (l.is_json)
 		json_close(&l.json, '}');
 	m->decision.log_line = arena_dup(m->arena, buf_str(&l.buf));
-	log_line(LOG_LEVEL_INFO, buf_str(&l.buf));
+	if (l.buf.error != RES_OK)
+		log_warning("id=%.*s: the line of this message is too long",
+		    STR_ARG(m->id));
+	else if (l.is_json)
+		log_object(buf_str(&l.buf));
+	else
+		log_line(LOG_LEVEL_INFO, buf_str(&l.buf));
 	buf_done(&l.buf);
 }

@@ -109,6 +109,41 @@ test_stderr(void **state)
 }
 
 static void
+json_lines(void)
+{
+	log_set_json(true);
+	some_lines();
+	log_object(STR("{\"qid\":\"1\"}"));
+	log_line(LOG_LEVEL_INFO, STR("a \"b\\\xff"));
+	log_set_json(false);
+	log_object(STR("{}"));
+}
+
+static void
+test_json(void **state)
+{
+	(void)state;
+	char text[1000];
+	unsetenv("JOURNAL_STREAM");
+	log_open(LOG_TO_STDERR, "prog", LOG_LEVEL_INFO);
+	captured(json_lines, text, sizeof text);
+	assert_string_equal(text,
+	    "{\"level\":\"error\",\"text\":\"bad 1\"}\n"
+	    "{\"level\":\"warning\",\"text\":\"hm?forged line?\"}\n"
+	    "{\"level\":\"info\",\"text\":\"fine\"}\n"
+	    "{\"level\":\"info\",\"text\":\"a line\"}\n"
+	    "{\"qid\":\"1\"}\n"
+	    "{\"level\":\"info\",\"text\":\"a \\\"b\\\\\xef\xbf\xbd\"}\n"
+	    "{}\n");
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	log_open(LOG_TO_STDERR, "prog", LOG_LEVEL_ERROR);
+	captured(json_lines, text, sizeof text);
+	assert_string_equal(
+	    text, "<3>{\"level\":\"error\",\"text\":\"bad 1\"}\n");
+	unsetenv("JOURNAL_STREAM");
+}
+
+static void
 long_line(void)
 {
 	static char line[20000];
@@ -135,6 +170,7 @@ main(void)
 		cmocka_unit_test(test_pair),
 		cmocka_unit_test(test_pair_is_cut),
 		cmocka_unit_test(test_stderr),
+		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_long_lines),
 	};
 	return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);

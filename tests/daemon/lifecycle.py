@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """hanaperd as a whole: start, mail, reload, death of each process, stop.
 Prints TAP."""
+import json
 import os
 import signal
 import socket
@@ -191,6 +192,35 @@ def a_bad_reload_keeps_the_old_state():
         d.hup()
         d.wait_log("configuration and keys were read again")
         assert d.term() == 0
+
+
+@cases.add
+def every_line_of_a_json_log_is_an_object():
+    with Daemon(log_format="json", start=False) as d:
+        d.process = d.spawn("-f")
+        d.wait_log("started, listening")
+        hostile = "a" * 400 + "\x01\"\\\xff" * 400 + "@sender.example"
+        for client in (INBOUND, OUTBOUND):
+            m = d.connect()
+            m.open(**client)
+            m.message(sender=f"<{hostile}>", headers=(
+                ("From", " x@sender.example"),
+                ("Subject", " \xff\x01\"")) + (
+                ("DKIM-Signature", " v=1; a=rsa-sha256; d=a.example; s=s; "
+                 "h=from; bh=AAAA; b=AAAA"),) * 4)
+            m.quit()
+        os.kill(d.roles()["milter"], signal.SIGKILL)
+        d.wait_log("was started again")
+        d.write("zone", "broken\n")
+        d.hup()
+        d.wait_log("stays in use")
+        assert d.term() == 0
+        objects = [json.loads(line) for line in d.log().splitlines()]
+        messages = [o for o in objects if "qid" in o]
+        assert len(messages) == 2, objects
+        assert "dkim4" in messages[0], messages
+        assert {o["level"] for o in objects if "level" in o} == \
+            {"error", "warning", "info"}, objects
 
 
 @cases.add
