@@ -45,6 +45,9 @@ engine_open(struct engine *e)
 	if (keyring_single(STR("bench.example"), STR("s1"), &key,
 		&e->signer) != RES_OK)
 		die("keyring");
+	e->keys = key_cache_new(0);
+	if (e->keys == NULL)
+		die("key cache");
 	e->manifest = e->signer->manifest(e->signer);
 	e->key = manifest_at(e->manifest, 0);
 	buf_done(&der);
@@ -56,6 +59,7 @@ engine_close(struct engine *e)
 {
 	manifest_unref(&e->manifest);
 	signer_free(&e->signer);
+	key_cache_free(&e->keys);
 	resolver_free(&e->resolver);
 	free(e->pem);
 	free(e->record);
@@ -168,10 +172,13 @@ push_body(struct bodyhash_set *hashes, const struct bench_mail *m)
 }
 
 static struct dkim_verify_options
-verify_options(void)
+verify_options(const struct engine *e)
 {
 	return (struct dkim_verify_options){ .max_signatures = 10,
-		.min_rsa_bits = 1024, .now_s = NOW, .clock_skew_s = 300 };
+		.min_rsa_bits = 1024,
+		.now_s = NOW,
+		.clock_skew_s = 300,
+		.keys = e->keys };
 }
 
 static struct dns_session *
@@ -209,7 +216,7 @@ engine_verify(struct engine *e, const struct bench_mail *m)
 	struct arena *a = arena_new(0);
 	struct header *h = header_of(a, m);
 	struct bodyhash_set *hashes = bodyhash_new(a);
-	struct dkim_verify_options o = verify_options();
+	struct dkim_verify_options o = verify_options(e);
 	struct dkim_verify *v;
 	const struct dkim_result *r;
 	size_t count;
@@ -226,7 +233,7 @@ static void
 arc_chain(struct engine *e, struct arena *a, struct header *h,
     struct bodyhash_set *hashes, struct arc_verify **out)
 {
-	struct dkim_verify_options o = verify_options();
+	struct dkim_verify_options o = verify_options(e);
 	if (arc_verify_begin(a, h, &o, session(a, e), hashes, out) != RES_OK)
 		die("arc");
 }

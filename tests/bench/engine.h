@@ -30,6 +30,7 @@ struct engine {
 	struct manifest *manifest;
 	const struct signing_key *key;
 	struct resolver *resolver;
+	struct key_cache *keys; /* shared by all threads, as in the daemon */
 	char *pem, *record; /* for peers */
 };
 
