@@ -32,57 +32,107 @@ base64_encode(struct buf *out, const void *bytes, size_t len)
 	out->len += need;
 }
 
-static int
-base64_value(char c)
+/* What a byte stands for: DIGIT + its value, a blank, padding, or nothing. */
+enum { SP = 1, PAD = 2, DIGIT = 64 };
+
+/* clang-format off */
+static const uint8_t base64_meaning[256] = {
+	  0,   0,   0,   0,   0,   0,   0,   0,   0,  SP,  SP,   0,   0,  SP,   0,   0,
+	  0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+	 SP,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 126,   0,   0,   0, 127,
+	116, 117, 118, 119, 120, 121, 122, 123, 124, 125,   0,   0,   0, PAD,   0,   0,
+	  0,  64,  65,  66,  67,  68,  69,  70,  71,  72,  73,  74,  75,  76,  77,  78,
+	 79,  80,  81,  82,  83,  84,  85,  86,  87,  88,  89,   0,   0,   0,   0,   0,
+	  0,  90,  91,  92,  93,  94,  95,  96,  97,  98,  99, 100, 101, 102, 103, 104,
+	105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115,   0,   0,   0,   0,   0,
+};
+/* clang-format on */
+
+/* Where base64_decode stands. */
+struct decoding {
+	uint8_t *to;
+	size_t room, done;
+	uint32_t acc; /* the last digits; older ones fall off the top */
+	size_t digits, pads;
+};
+
+/* Append the upper `n` octets of the last `bits` bits. */
+static bool
+put_octets(struct decoding *d, unsigned bits, unsigned n)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
+	if (d->room - d->done < n)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		d->to[d->done++] = (uint8_t)(d->acc >> (bits -= 8));
+	return true;
+}
+
+/* Groups of four digits from `i` on, as long as nothing else is between. */
+static size_t
+decode_groups(struct decoding *d, struct str text, size_t i)
+{
+	const uint8_t *p = (const uint8_t *)text.ptr;
+	size_t groups = (text.len - i) / 4, n = 0;
+	uint8_t *to = d->to + d->done;
+	if (groups > (d->room - d->done) / 3)
+		groups = (d->room - d->done) / 3;
+	for (; n < groups; n++, i += 4, to += 3) {
+		unsigned a = base64_meaning[p[i]];
+		unsigned b = base64_meaning[p[i + 1]];
+		unsigned c = base64_meaning[p[i + 2]];
+		unsigned e = base64_meaning[p[i + 3]];
+		if ((a & b & c & e & DIGIT) == 0)
+			break;
+		to[0] = (uint8_t)(a << 2 | (b & 63) >> 4);
+		to[1] = (uint8_t)(b << 4 | (c & 63) >> 2);
+		to[2] = (uint8_t)(c << 6 | (e & 63));
+	}
+	d->done += 3 * n;
+	d->digits += 4 * n;
+	return i;
+}
+
+static enum res
+decode_digits(struct decoding *d, struct str text, bool skip_fws)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (d->digits % 4 == 0 && d->pads == 0)
+			i = decode_groups(d, text, i);
+		if (i == text.len)
+			break;
+		unsigned m = base64_meaning[(uint8_t)text.ptr[i]];
+		if (m >= DIGIT && d->pads == 0) {
+			d->acc = d->acc << 6 | (m & 63);
+			if (++d->digits % 4 == 0 && !put_octets(d, 24, 3))
+				return RES_LIMIT;
+		} else if (m == PAD && d->digits % 4 >= 2 && d->pads < 2) {
+			d->pads++;
+		} else if (m != SP || !skip_fws) {
+			return RES_SYNTAX;
+		}
+	}
+	unsigned rest = (unsigned)(d->digits % 4);
+	if (rest + d->pads != (rest == 0 ? 0 : 4) || rest == 1)
+		return RES_SYNTAX;
+	if (rest != 0 && !put_octets(d, rest * 6, rest - 1))
+		return RES_LIMIT;
+	return RES_OK;
 }
 
 enum res
 base64_decode(struct str text, bool skip_fws, struct buf *out)
 {
-	uint32_t acc = 0;
-	unsigned digits = 0, pads = 0;
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.ptr[i];
-		if (skip_fws &&
-		    (c == ' ' || c == '\t' || c == '\r' || c == '\n'))
-			continue;
-		if (c == '=') {
-			if (++pads > 2 || digits % 4 < 2)
-				return RES_SYNTAX;
-			continue;
-		}
-		int v = base64_value(c);
-		if (v < 0 || pads > 0)
-			return RES_SYNTAX;
-		acc = acc << 6 | (uint32_t)v;
-		if (++digits % 4 == 0) {
-			uint8_t b[3] = { (uint8_t)(acc >> 16),
-				(uint8_t)(acc >> 8), (uint8_t)acc };
-			buf_add(out, b, 3);
-			acc = 0;
-		}
-	}
-	unsigned rest = digits % 4;
-	if (rest == 1 || (rest != 0 && rest + pads != 4) ||
-	    (rest == 0 && pads != 0))
-		return RES_SYNTAX;
-	if (rest == 2)
-		buf_add_char(out, (char)(acc >> 4));
-	if (rest == 3) {
-		buf_add_char(out, (char)(acc >> 10));
-		buf_add_char(out, (char)(acc >> 2));
-	}
-	return out->error;
+	struct decoding d = { .room = text.len / 4 * 3 + 3 };
+	if (d.room > out->max - out->len)
+		d.room = out->max - out->len; /* blanks may be many */
+	d.to = (uint8_t *)buf_reserve(out, d.room);
+	if (d.to == NULL)
+		return out->error;
+	enum res r = decode_digits(&d, text, skip_fws);
+	out->len += d.done;
+	if (r == RES_LIMIT)
+		out->error = r;
+	return r;
 }
 
 void

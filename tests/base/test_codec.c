@@ -1,5 +1,7 @@
 #include "hn_test.h"
 
+#include <stdio.h>
+
 #include "base/codec.h"
 
 static void
@@ -131,6 +133,33 @@ test_base64_strict(void **state)
 	buf_done(&b);
 }
 
+/* Groups of four are decoded at once where nothing is between: a blank at
+ * every place, and every room from too little to enough. */
+static void
+test_base64_blanks_and_room(void **state)
+{
+	(void)state;
+	static const char text[] = "SGFuYXBlciBrZWVwcyB0aGUgcm9sbHMu";
+	static const char plain[] = "Hanaper keeps the rolls.";
+	for (size_t at = 0; at < sizeof text; at++)
+		for (size_t room = 0; room <= sizeof plain; room++) {
+			char folded[64];
+			struct buf b;
+			snprintf(folded, sizeof folded, "%.*s\r\n\t%s\r\n ",
+			    (int)at, text, text + at);
+			buf_init(&b, room);
+			enum res r = base64_decode(str_c(folded), true, &b);
+			if (room < sizeof plain - 1) {
+				assert_int_equal(r, RES_LIMIT);
+				assert_int_equal(b.error, RES_LIMIT);
+			} else {
+				assert_ok(r);
+				assert_str(buf_str(&b), plain);
+			}
+			buf_done(&b);
+		}
+}
+
 static void
 test_hex_strict(void **state)
 {
@@ -241,6 +270,7 @@ main(void)
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_all_bytes),
 		cmocka_unit_test(test_base64_strict),
+		cmocka_unit_test(test_base64_blanks_and_room),
 		cmocka_unit_test(test_hex_strict),
 		cmocka_unit_test(test_crc32c),
 		cmocka_unit_test(test_utf8),
