@@ -120,11 +120,12 @@ arena_array(struct arena *a, size_t count, size_t size)
 struct str
 arena_dup(struct arena *a, struct str s)
 {
-	char *p = s.len < SIZE_MAX ? arena_alloc(a, s.len + 1) : NULL;
+	char *p = s.len < SIZE_MAX ? arena_alloc_raw(a, s.len + 1) : NULL;
 	if (p == NULL)
 		return STR_EMPTY;
 	if (s.len != 0)
 		memcpy(p, s.ptr, s.len);
+	p[s.len] = '\0';
 	return str_of(p, s.len);
 }
 
@@ -147,17 +148,23 @@ arena_cstr(struct arena *a, struct str s)
 struct str
 arena_printf(struct arena *a, const char *fmt, ...)
 {
+	char text[256]; /* most fit: printed once */
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	int n = vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	char *p = n >= 0 ? arena_alloc(a, (size_t)n + 1) : NULL;
+	if (n < 0)
+		return STR_EMPTY;
+	size_t len = (size_t)n;
+	if (len < sizeof text)
+		return arena_dup(a, str_of(text, len));
+	char *p = arena_alloc(a, len + 1);
 	if (p == NULL)
 		return STR_EMPTY;
 	va_start(ap, fmt);
-	vsnprintf(p, (size_t)n + 1, fmt, ap);
+	vsnprintf(p, len + 1, fmt, ap);
 	va_end(ap);
-	return str_of(p, (size_t)n);
+	return str_of(p, len);
 }
 
 enum res

@@ -1,5 +1,6 @@
 #include "base/hash.h"
 
+#include <stdatomic.h>
 #include <sys/auxv.h>
 
 #include "base/codec.h"
@@ -14,7 +15,7 @@ rotate(uint64_t x, unsigned bits)
 	return x << bits | x >> (64 - bits);
 }
 
-static void
+static inline void
 sip_round(struct sip *s)
 {
 	s->a += s->b;
@@ -29,7 +30,7 @@ sip_round(struct sip *s)
 	s->c = rotate(s->c, 32);
 }
 
-static void
+static inline void
 sip_word(struct sip *s, uint64_t word)
 {
 	s->d ^= word;
@@ -38,14 +39,27 @@ sip_word(struct sip *s, uint64_t word)
 }
 
 /* The kernel gives each process 16 random bytes in its auxiliary vector: no
- * system call, no state of ours. Without them the hash is only unkeyed. */
+ * system call. Looked for once, as a short name is hashed faster than they
+ * are found. Without them the hash is only unkeyed. */
+static const uint8_t *
+sip_key(void)
+{
+	static const uint8_t no_key[16];
+	static _Atomic(const uint8_t *) found;
+	const uint8_t *key = atomic_load_explicit(&found, memory_order_relaxed);
+	if (key == NULL) {
+		key = (const uint8_t *)getauxval(AT_RANDOM);
+		if (key == NULL)
+			key = no_key;
+		atomic_store_explicit(&found, key, memory_order_relaxed);
+	}
+	return key;
+}
+
 static void
 sip_start(struct sip *s)
 {
-	static const uint8_t no_key[16];
-	const uint8_t *key = (const uint8_t *)getauxval(AT_RANDOM);
-	if (key == NULL)
-		key = no_key;
+	const uint8_t *key = sip_key();
 	uint64_t k0 = get_le64(key), k1 = get_le64(key + 8);
 	s->a = k0 ^ UINT64_C(0x736f6d6570736575);
 	s->b = k1 ^ UINT64_C(0x646f72616e646f6d);

@@ -7,12 +7,6 @@ str_c(const char *c)
 }
 
 bool
-str_eq(struct str a, struct str b)
-{
-	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-bool
 str_case_eq(struct str a, struct str b)
 {
 	return a.len == b.len && str_case_starts(a, b);
@@ -106,22 +100,6 @@ str_case_find(struct str s, struct str needle)
 		if (str_case_starts(str_skip(s, i), needle))
 			return i;
 	return SIZE_MAX;
-}
-
-struct str
-str_sub(struct str s, size_t from, size_t len)
-{
-	if (from > s.len)
-		from = s.len;
-	if (len > s.len - from)
-		len = s.len - from;
-	return (struct str){ s.ptr != NULL ? s.ptr + from : NULL, len };
-}
-
-struct str
-str_skip(struct str s, size_t n)
-{
-	return str_sub(s, n, s.len);
 }
 
 static bool

@@ -30,7 +30,13 @@ str_of(const void *ptr, size_t len)
 	return (struct str){ (const char *)ptr, len };
 }
 
-bool str_eq(struct str a, struct str b);
+static inline bool
+str_eq(struct str a, struct str b)
+{
+	return a.len == b.len &&
+	    (a.len == 0 ||
+		(a.ptr[0] == b.ptr[0] && memcmp(a.ptr, b.ptr, a.len) == 0));
+}
 bool str_case_eq(struct str a, struct str b);
 /* Like strcmp and strcasecmp, by unsigned bytes; a prefix sorts first. */
 int str_cmp(struct str a, struct str b);
@@ -47,8 +53,20 @@ size_t str_find(struct str s, struct str needle);
 size_t str_case_find(struct str s, struct str needle);
 
 /* The part from `from` on, at most `len` bytes; out of range gives less. */
-struct str str_sub(struct str s, size_t from, size_t len);
-struct str str_skip(struct str s, size_t n);
+static inline struct str
+str_sub(struct str s, size_t from, size_t len)
+{
+	if (from > s.len)
+		from = s.len;
+	if (len > s.len - from)
+		len = s.len - from;
+	return (struct str){ s.ptr != NULL ? s.ptr + from : NULL, len };
+}
+static inline struct str
+str_skip(struct str s, size_t n)
+{
+	return str_sub(s, n, s.len);
+}
 
 /* Without SP, HTAB, CR and LF at both ends. */
 struct str str_trim(struct str s);
