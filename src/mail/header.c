@@ -5,13 +5,18 @@
 #include "base/hash.h"
 
 /* Fields live in chunks that never move, so pointers to them stay good while
- * the header is still being filled. Each distinct name has a group; a table
- * (open addressing, linear probing, at most half full) finds it. Fields of
- * one group are linked both ways: no lookup walks over other names. */
-#define CHUNK_FIELDS 128
-#define CHUNKS       ((HEADER_MAX_FIELDS + CHUNK_FIELDS - 1) / CHUNK_FIELDS)
-#define FIRST_SLOTS  128
-#define NONE         UINT32_MAX
+ * the header is still being filled; each chunk has twice the room of the one
+ * before, so that a small header costs little. Each distinct name has a
+ * group; a table (open addressing, linear probing, at most half full) finds
+ * it. Fields of one group are linked both ways: no lookup walks over other
+ * names. */
+#define FIRST_CHUNK 32 /* fields, a power of two */
+#define CHUNKS      13
+#define FIRST_SLOTS 64
+#define NONE        UINT32_MAX
+
+_Static_assert(FIRST_CHUNK *((1u << CHUNKS) - 1) >= HEADER_MAX_FIELDS,
+    "room for all fields");
 
 struct entry {
 	struct field field; /* first: a field pointer is an entry pointer */
@@ -46,10 +51,18 @@ header_new(struct arena *a, size_t max_bytes)
 	return h->slots != NULL ? h : NULL;
 }
 
+/* Chunk `c` begins with field FIRST_CHUNK * (2^c - 1). */
+static unsigned
+chunk_of(size_t i)
+{
+	return 63 - (unsigned)__builtin_clzll(i / FIRST_CHUNK + 1);
+}
+
 static struct entry *
 entry_at(const struct header *h, size_t i)
 {
-	return &h->chunks[i / CHUNK_FIELDS][i % CHUNK_FIELDS];
+	unsigned c = chunk_of(i);
+	return &h->chunks[c][i + FIRST_CHUNK - ((size_t)FIRST_CHUNK << c)];
 }
 
 /* The slot of `name`: its group, or the empty one where it belongs. */
@@ -108,19 +121,28 @@ count_folds(struct str v)
 	return n;
 }
 
+static char *
+copy_bytes(char *to, const char *from, size_t len)
+{
+	if (len != 0)
+		memcpy(to, from, len);
+	return to + len;
+}
+
 static void
 copy_value(char *to, struct str v, size_t folds)
 {
-	if (folds == 0) {
-		if (v.len != 0)
-			memcpy(to, v.ptr, v.len);
-		return;
+	size_t from = 0;
+	for (size_t i = 0; folds > 0; i++) {
+		i += str_chr(str_skip(v, i), '\n');
+		if (!is_milter_fold(v, i))
+			continue;
+		to = copy_bytes(to, v.ptr + from, i - from);
+		*to++ = '\r';
+		from = i;
+		folds--;
 	}
-	for (size_t i = 0; i < v.len; i++) {
-		if (is_milter_fold(v, i))
-			*to++ = '\r';
-		*to++ = v.ptr[i];
-	}
+	copy_bytes(to, v.ptr + from, v.len - from);
 }
 
 static void
@@ -152,19 +174,19 @@ add(struct header *h, struct str raw_name, struct str value, size_t folds)
 	    value.len > room - raw_name.len ||
 	    folds + 4 > room - raw_name.len - value.len)
 		return RES_LIMIT;
-	struct entry **chunk = &h->chunks[h->count / CHUNK_FIELDS];
+	unsigned c = chunk_of(h->count);
+	struct entry **chunk = &h->chunks[c];
 	if (*chunk == NULL)
-		*chunk = arena_array(h->arena, CHUNK_FIELDS, sizeof **chunk);
+		*chunk = arena_alloc_raw(
+		    h->arena, ((size_t)FIRST_CHUNK << c) * sizeof **chunk);
 	size_t value_len = value.len + folds;
-	char *text = arena_alloc(h->arena, raw_name.len + value_len);
+	char *text = arena_alloc_raw(h->arena, raw_name.len + value_len);
 	if (*chunk == NULL || text == NULL)
 		return RES_NOMEM;
 	if (h->group_count >= h->slot_count / 2 && grow_slots(h) != RES_OK)
 		return RES_NOMEM;
 
-	if (raw_name.len != 0)
-		memcpy(text, raw_name.ptr, raw_name.len);
-	copy_value(text + raw_name.len, value, folds);
+	copy_value(copy_bytes(text, raw_name.ptr, raw_name.len), value, folds);
 	struct entry *e = entry_at(h, h->count);
 	struct field *f = &e->field;
 	f->raw_name = str_of(text, raw_name.len);
