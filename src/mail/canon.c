@@ -3,11 +3,16 @@
 #include "base/str.h"
 
 /* A value in one or two pieces (the b= value cut out) goes through one state,
- * so that blanks on both sides of the cut are one run. */
+ * so that blanks on both sides of the cut are one run. Bytes are staged: a
+ * push for each word would cost more than the words.
+ *
+ * `blank`: the last byte was a blank (or there was none yet). Such a blank is
+ * the last of the stage as " ", unless it is one in front of the value. */
 struct relax {
 	struct sink *out;
-	bool started; /* a byte of the value was written */
-	bool blank;   /* a run of blanks waits for what follows */
+	bool blank;
+	size_t staged;
+	char stage[512];
 };
 
 static bool
@@ -17,33 +22,40 @@ is_fold(struct str v, size_t i)
 	    ascii_is_wsp(v.ptr[i + 2]);
 }
 
+/* Push all but a blank that may turn out to be the last. */
 static void
-put_span(struct relax *r, struct str span)
+flush(struct relax *r)
 {
-	if (span.len == 0)
-		return;
-	if (r->blank && r->started)
-		sink_push(r->out, " ", 1);
-	r->blank = false;
-	r->started = true;
-	sink_push(r->out, span.ptr, span.len);
+	size_t kept = r->blank && r->staged > 0;
+	sink_push(r->out, r->stage, r->staged - kept);
+	r->stage[0] = ' ';
+	r->staged = kept;
 }
 
+/* Words are short, so a branch at each blank would be guessed wrong: every
+ * byte is stored, and overwritten by the next when it is a second blank. */
 static void
 relax_piece(struct relax *r, struct str v)
 {
-	size_t from = 0;
-	for (size_t i = 0; i < v.len; i++) {
-		bool blank = ascii_is_wsp(v.ptr[i]), fold = is_fold(v, i);
-		if (!blank && !fold)
-			continue;
-		put_span(r, str_sub(v, from, i - from));
-		r->blank = true;
-		if (fold)
-			i += 2;
-		from = i + 1;
+	for (size_t i = 0; i < v.len;) {
+		size_t n = r->staged;
+		bool was_blank = r->blank;
+		for (; i < v.len && n < sizeof r->stage; i++) {
+			char c = v.ptr[i];
+			bool blank = ascii_is_wsp(c);
+			if (c == '\r' && is_fold(v, i)) {
+				blank = true;
+				i += 2;
+			}
+			r->stage[n] = blank ? ' ' : c;
+			n += !(blank && was_blank);
+			was_blank = blank;
+		}
+		r->staged = n;
+		r->blank = was_blank;
+		if (n == sizeof r->stage)
+			flush(r);
 	}
-	put_span(r, str_skip(v, from));
 }
 
 static void
@@ -72,9 +84,13 @@ canon_pieces(enum canon c, const struct field *f, struct str first,
 		return;
 	case CANON_RELAXED:
 		relax_name(f->name, out);
-		struct relax r = { out, false, false };
+		struct relax r;
+		r.out = out;
+		r.blank = true;
+		r.staged = 0;
 		relax_piece(&r, first);
 		relax_piece(&r, second);
+		flush(&r);
 		return;
 	}
 }

@@ -236,9 +236,10 @@ body_finish(struct sink *s)
 struct sink *
 canon_body(struct arena *a, enum canon c, struct sink *next)
 {
-	struct body *b = ARENA_NEW(a, struct body);
+	struct body *b = arena_alloc_raw(a, sizeof *b);
 	if (b == NULL)
 		return NULL;
+	memset(b, 0, offsetof(struct body, stage));
 	b->sink = (struct sink){ body_push, body_finish };
 	b->next = next;
 	b->relaxed = c == CANON_RELAXED;

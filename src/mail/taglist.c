@@ -52,12 +52,11 @@ scan_name(struct scan *s, struct str *out)
 	return out->len != 0 ? RES_OK : RES_SYNTAX;
 }
 
+/* VALCHAR of RFC 6376 §3.2. */
 static bool
-is_value_byte(char c, bool allow_utf8)
+is_value_byte(char c)
 {
-	unsigned char u = (unsigned char)c;
-	return (u >= 0x21 && u <= 0x7e && u != ';') ||
-	    (allow_utf8 && u >= 0x80);
+	return c >= 0x21 && c <= 0x7e && c != ';';
 }
 
 /* Up to the ";" or the end. The value ends behind its last byte that is not
@@ -65,26 +64,36 @@ is_value_byte(char c, bool allow_utf8)
 static enum res
 scan_value(struct scan *s, bool allow_utf8, struct tag *tag)
 {
-	tag->from = s->at;
-	skip_fws(s);
-	size_t from = s->at, to = s->at;
+	const char *p = s->text.ptr;
+	size_t at = s->at, end = s->text.len;
 	bool ascii = true;
-	while (!at_end(s) && s->text.ptr[s->at] != ';') {
-		size_t n = fws_at(s->text, s->at);
-		if (n != 0) {
-			s->at += n;
-			continue;
+	tag->from = at;
+	for (size_t n; (n = fws_at(s->text, at)) != 0;)
+		at += n;
+	size_t from = at, to = at;
+	for (;;) {
+		size_t word = at;
+		while (at < end && is_value_byte(p[at]))
+			at++;
+		if (at > word)
+			to = at;
+		if (at == end || p[at] == ';')
+			break;
+		size_t n = fws_at(s->text, at);
+		if (n == 0) { /* no blank: RFC 8616 §5, or an error */
+			if ((unsigned char)p[at] < 0x80)
+				return RES_SYNTAX;
+			ascii = false;
+			to = at + 1;
+			n = 1;
 		}
-		if (!is_value_byte(s->text.ptr[s->at], allow_utf8))
-			return RES_SYNTAX;
-		ascii &= (unsigned char)s->text.ptr[s->at] < 0x80;
-		to = ++s->at;
+		at += n;
 	}
-	tag->to = s->at;
+	s->at = tag->to = at;
 	tag->value = str_sub(s->text, from, to - from);
-	if (!ascii && !utf8_valid(tag->value))
-		return RES_SYNTAX;
-	return RES_OK;
+	if (ascii)
+		return RES_OK;
+	return allow_utf8 && utf8_valid(tag->value) ? RES_OK : RES_SYNTAX;
 }
 
 static bool
@@ -164,13 +173,14 @@ is_fws_byte(char c)
 struct str
 taglist_strip(struct arena *a, struct str value)
 {
-	char *p = arena_alloc(a, value.len);
+	char *p = arena_alloc_raw(a, value.len);
 	if (p == NULL)
 		return STR_EMPTY;
 	size_t n = 0;
-	for (size_t i = 0; i < value.len; i++)
-		if (!is_fws_byte(value.ptr[i]))
-			p[n++] = value.ptr[i];
+	for (size_t i = 0; i < value.len; i++) {
+		p[n] = value.ptr[i];
+		n += !is_fws_byte(value.ptr[i]);
+	}
 	return str_of(p, n);
 }
 

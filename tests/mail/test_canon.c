@@ -230,7 +230,7 @@ check_field(enum canon c, const char *name, const char *value, const char *want)
 	struct arena *a = arena_new(0);
 	struct header *h = header_new(a, 0);
 	struct buf b;
-	buf_init(&b, 1000);
+	buf_init(&b, 2000);
 	assert_ok(header_add(h, str_c(name), str_c(value)));
 	canon_field(c, header_at(h, 0), sink_buf(a, &b));
 	assert_str(buf_str(&b), want);
@@ -270,6 +270,38 @@ test_fields(void **state)
 	}
 }
 
+/* Values are staged in pieces: a run of blanks or a fold at every place of a
+ * long one. */
+static void
+test_long_fields(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *blanks, *relaxed;
+	} rows[] = { { " ", " " }, { " \t ", " " }, { "\r\n\t", " " },
+		{ " \r\n \r\n ", " " }, { "\r", "\r" } };
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		for (size_t at = 1; at < 1100; at++) {
+			char word[1101], value[1200], relaxed[1200];
+			memset(word, 'x', 1100);
+			word[1100] = '\0';
+			snprintf(value, sizeof value, " %.*s%s%s ", (int)at,
+			    word, rows[i].blanks, word + at);
+			snprintf(relaxed, sizeof relaxed, "c:%.*s%s%s\r\n",
+			    (int)at, word, rows[i].relaxed, word + at);
+			check_field(CANON_RELAXED, "C", value, relaxed);
+			/* the value ends in those blanks */
+			if (rows[i].blanks[0] == '\r' &&
+			    rows[i].blanks[1] == '\0')
+				continue;
+			snprintf(value, sizeof value, "%.*s%s", (int)at, word,
+			    rows[i].blanks);
+			snprintf(relaxed, sizeof relaxed, "c:%.*s\r\n", (int)at,
+			    word);
+			check_field(CANON_RELAXED, "C", value, relaxed);
+		}
+}
+
 static void
 test_signature_field(void **state)
 {
@@ -307,6 +339,7 @@ main(void)
 		cmocka_unit_test(test_every_split),
 		cmocka_unit_test(test_scan_variants),
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_long_fields),
 		cmocka_unit_test(test_signature_field),
 	};
 	return cmocka_run_group_tests_name("mail/canon", tests, NULL, NULL);
