@@ -274,7 +274,7 @@ parse_cv(struct parse *p, struct str v)
 #define AMS  (1u << SIG_AMS)
 #define SEAL (1u << SIG_SEAL)
 
-/* In the order they are judged: what names the algorithm before what depends
+/* v= first, then in the order they are judged: what names the algorithm before what depends
  * on it, t= before x=. `needed` by RFC 6376 §3.5, RFC 8617 §4.1.2, §4.1.3. */
 static const struct row {
 	const char *name;
@@ -303,21 +303,20 @@ static void
 parse_rows(struct parse *p)
 {
 	unsigned kind = 1u << p->sig->kind;
-	const struct tag *v = taglist_find(p->tags, "v");
-	/* An unknown version says nothing about the other tags. */
-	if (v != NULL)
-		parse_v(p, v->value);
+	const struct tag *found[ROWS];
 	for (size_t i = 0; i < ROWS; i++)
-		if ((rows[i].needed & kind) != 0 &&
-		    taglist_find(p->tags, rows[i].name) == NULL)
+		found[i] = taglist_find(p->tags, rows[i].name);
+	/* An unknown version says nothing about the other tags. */
+	if (found[0] != NULL)
+		parse_v(p, found[0]->value);
+	for (size_t i = 0; i < ROWS; i++)
+		if ((rows[i].needed & kind) != 0 && found[i] == NULL)
 			sig_decide(p->sig, AUTH_NEUTRAL, rows[i].missing);
 	/* All are read, whatever was decided: a report may name what it can
 	 * (RES-01), and an empty part stands for what could not be read. */
-	for (size_t i = 0; i < ROWS && p->error == RES_OK; i++) {
-		const struct tag *tag = taglist_find(p->tags, rows[i].name);
-		if (tag != NULL && (rows[i].known & kind) != 0)
-			rows[i].parse(p, tag->value);
-	}
+	for (size_t i = 0; i < ROWS && p->error == RES_OK; i++)
+		if (found[i] != NULL && (rows[i].known & kind) != 0)
+			rows[i].parse(p, found[i]->value);
 }
 
 /* --- ARC instances -------------------------------------------------------- */

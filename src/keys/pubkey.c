@@ -289,11 +289,11 @@ pubkey_verify(struct pubkey *k, const uint8_t digest[32], struct str signature,
 		*out_fits = false;
 		return RES_OK;
 	}
-	ERR_clear_error();
 	enum res r = k->type == KEY_RSA ?
 	    verify_rsa(k, digest, signature, out_fits) :
 	    verify_ed25519(k, digest, signature, out_fits);
-	ERR_clear_error();
+	if (r != RES_OK || !*out_fits)
+		ERR_clear_error(); /* only a failure leaves something */
 	return r;
 }
 
