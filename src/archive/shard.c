@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "archive/index.h"
 #include "archive/record.h"
@@ -525,6 +526,22 @@ reserve(struct shard *s, uint64_t end)
 	return RES_AGAIN;
 }
 
+/* A folder that somebody removed or moved away still takes writes, which
+ * nobody finds again. */
+static bool
+is_reachable(const struct shard *s)
+{
+	char path[PATH_MAX];
+	struct stat named, open;
+	if (io_path(path, "%s/segment", s->dir) == RES_OK &&
+	    stat(path, &named) == 0 && fstat(s->fd, &open) == 0 &&
+	    named.st_dev == open.st_dev && named.st_ino == open.st_ino)
+		return true;
+	shard_alarm(s->env, "%s: was removed or moved while it is in use",
+	    s->dir);
+	return false;
+}
+
 /* The group did not get to the disk. Only a full disk before the sync can be
  * undone: everything behind the durable length goes. */
 static enum res
@@ -563,7 +580,7 @@ write_group(struct shard *s, struct draft *const *group, size_t count,
 		return write_failed(s, r);
 	if (s->env->io->fdatasync(s->env->io, s->fd) < 0)
 		return write_failed(s, RES_IO);
-	return RES_OK;
+	return is_reachable(s) ? RES_OK : write_failed(s, RES_IO);
 }
 
 enum res

@@ -438,7 +438,15 @@ static void
 tell_blocked(struct writer *w, enum res r)
 {
 	bool blocked = r != RES_OK;
-	if (blocked && !w->blocked)
+	uint64_t space = 0;
+	if (blocked && !w->blocked && r == RES_AGAIN &&
+	    w->env.io->space(w->env.io, w->env.store_path, &space) == 0)
+		shard_alarm(&w->env,
+		    "archive family %s: mail cannot be stored now: %llu kB are "
+		    "free in %s, %llu kB of them kept in reserve", w->family,
+		    (unsigned long long)space / 1024, w->env.store_path,
+		    (unsigned long long)w->env.reserve_bytes / 1024);
+	else if (blocked && !w->blocked)
 		shard_alarm(&w->env,
 		    "archive family %s: mail cannot be stored: %s", w->family,
 		    res_text(r));

@@ -360,6 +360,45 @@ locked(void **state)
 }
 
 static void
+move(const char *top, const char *from, const char *to)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+	assert_ok(io_path(a, "%s/%s", top, from));
+	assert_ok(io_path(b, "%s/%s", top, to));
+	assert_int_equal(rename(a, b), 0);
+}
+
+/* Nothing is acknowledged into a folder that is not there any more. */
+static void
+removed(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t id = 0;
+	struct inventory v;
+	struct store *s = open_store(f, 0);
+	submit_ok(s, STR("before"));
+	move(f->path, "families", "away");
+	assert_int_not_equal(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+				 STR("lost"), &id), RES_OK);
+	assert_int_equal(id, 0);
+	/* nor into one that is no more the same */
+	move(f->path, "away", "families");
+	enum res r = RES_AGAIN;
+	for (int i = 0; i < 100 && r != RES_OK; i++) {
+		r = test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+		    STR("after"), &id);
+		if (r != RES_OK)
+			nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+	}
+	assert_ok(r);
+	store_close(&s);
+	assert_non_null(strstr(buf_cstr(&f->alarms), "was removed or moved"));
+	inventory_take(&v, f->path);
+	assert_int_equal(v.messages, 2);
+	inventory_done(&v);
+}
+
+static void
 refused(void **state)
 {
 	struct fixture *f = *state;
@@ -404,6 +443,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(roll_by_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(roll_by_month, setup, teardown),
 		cmocka_unit_test_setup_teardown(locked, setup, teardown),
+		cmocka_unit_test_setup_teardown(removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
