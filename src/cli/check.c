@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "dns/session.h"
 #include "dns/unbound.h"
-#include "dns/zone.h"
 #include "flow/keyfiles.h"
 #include "flow/preflight.h"
 #include "flow/published.h"
@@ -47,20 +46,6 @@ dump(const struct config *config)
 	config_dump(config, &out);
 	fwrite(out.ptr, 1, out.len, stdout);
 	buf_done(&out);
-}
-
-static enum res
-open_resolver(const struct config *c, struct err *err, struct resolver **out)
-{
-	if (c->zone_file.len != 0)
-		return zone_open(c->zone_file.ptr, false, err, out);
-	struct unbound_options o = {
-		.nameservers = c->nameservers.items,
-		.nameserver_count = c->nameservers.count,
-		.dnssec = c->dnssec == DNSSEC_SETTING_OFF ? DNSSEC_OFF
-		    : c->dnssec == DNSSEC_SETTING_ON ? DNSSEC_ON : DNSSEC_AUTO,
-	};
-	return unbound_new(&o, err, out, NULL);
 }
 
 #define PROBE_WAIT_US 6000000
@@ -107,7 +92,7 @@ check_dns(struct check *c)
 	struct keydir dir;
 	struct published *p = published_new(NULL);
 	enum res r = a != NULL && p != NULL ?
-	    open_resolver(c->config, &err, &resolver) : RES_NOMEM;
+	    cli_resolver(c->config, NULL, &err, &resolver) : RES_NOMEM;
 	if (r != RES_OK)
 		print_finding(c, FINDING_BAD,
 		    err.text[0] != '\0' ? err.text : res_text(r));

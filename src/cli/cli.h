@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/res.h"
 #include "config/config.h"
+#include "dns/dns.h"
 
 struct command {
 	const char *name;
@@ -37,6 +38,11 @@ bool cli_settings_add(struct cli_settings *s, const char *text);
 struct config *cli_settings_load(const struct cli_settings *s, int *out_status);
 /* The same with only a file. */
 struct config *cli_config(const char *path, int *out_status);
+
+/* Who answers: `zone` (may be NULL), else the zone file or the name servers of
+ * the configuration. */
+HN_CHECK enum res cli_resolver(const struct config *c, const char *zone,
+    struct err *err, struct resolver **out);
 
 int cmd_archive(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

@@ -1,39 +1,21 @@
-/* hanaper key: make keys, say what to publish, list what is there. */
-#include <errno.h>
-#include <fcntl.h>
+/* hanaper key: its arguments; list what is there, say what to publish. */
 #include <getopt.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/json.h"
-#include "cli/cli.h"
-#include "keys/keydir.h"
+#include "cli/key.h"
 #include "mail/domain.h"
 
 #define MAX_RECORD  4096 /* the text of one record */
+#define MAX_SECONDS ((uint64_t)1 << 40)
 #define MAX_STRING  255  /* of a TXT record: RFC 1035 §3.3 */
-#define NEW_FILE    ".new.pem"
-#define NO_ID       ((uid_t)-1)
-
-struct key_options {
-	struct arena *arena;
-	struct cli_settings settings;
-	const char *key_dir;   /* --key-dir, or the configuration's */
-	struct str domain;     /* normal form; empty for list */
-	const char *selector;  /* NULL: made from the date */
-	enum key_type type;
-	unsigned bits;
-	bool json;
-	uid_t uid; /* for what is made, as root; else NO_ID */
-	gid_t gid;
-};
+#define DEFAULT_WAIT_S 3600 /* until who found no record asks again */
 
 static const struct {
 	const char *word;
@@ -66,51 +48,114 @@ usage(void)
 	      "rsa2048|rsa4096|ed25519]\n"
 	      "       hanaper key dns DOMAIN [--json]\n"
 	      "       hanaper key list [--json]\n"
-	      "       each with [--key-dir DIR | -c FILE]\n", stderr);
+	      "       hanaper key check [--zone FILE] [--json] [DOMAIN]\n"
+	      "       hanaper key rotate [--type T] [--zone FILE] [--wait TIME]"
+	      "\n               [--age TIME] [--prune] [--clock SECONDS] "
+	      "DOMAIN\n"
+	      "       each with [--key-dir DIR] [-c FILE] [-o NAME=VALUE]\n",
+	    stderr);
 	return EX_USAGE;
 }
 
-static int
-parse_options(int argc, char **argv, struct key_options *o)
+/* "90", "90s", "15m", "1h", "30d". */
+static bool
+parse_seconds(const char *word, int64_t *out)
 {
-	static const struct option names[] = {
-		{ "selector", required_argument, NULL, 's' },
-		{ "type", required_argument, NULL, 't' },
-		{ "key-dir", required_argument, NULL, 'k' },
-		{ "json", no_argument, NULL, 'j' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-	opterr = 0; /* its messages do not begin with our name */
-	while ((c = getopt_long(argc, argv, "c:o:", names, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			o->settings.path = optarg;
+	static const struct {
+		char unit;
+		int64_t seconds;
+	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 },
+		{ 'd', 86400 }, { 'w', 604800 } };
+	struct str text = str_c(word);
+	int64_t factor = 1;
+	uint64_t n;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (text.len > 0 && text.ptr[text.len - 1] == units[i].unit) {
+			factor = units[i].seconds;
+			text.len--;
 			break;
-		case 'o':
-			if (!cli_settings_add(&o->settings, optarg))
-				return cli_fail(EX_USAGE,
-				    "-o wants NAME=VALUE, not %s", optarg);
-			break;
-		case 's':
-			o->selector = optarg;
-			break;
-		case 't':
-			if (!find_type(optarg, o))
-				return cli_fail(EX_USAGE, "no key type \"%s\": "
-				    "rsa2048, rsa4096 or ed25519", optarg);
-			break;
-		case 'k':
-			o->key_dir = optarg;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		default:
-			return usage();
 		}
+	if (str_to_u64(text, MAX_SECONDS / (uint64_t)factor, &n) != RES_OK)
+		return false;
+	*out = (int64_t)n * factor;
+	return true;
+}
+
+static const struct option names[] = {
+	{ "selector", required_argument, NULL, 's' },
+	{ "type", required_argument, NULL, 't' },
+	{ "key-dir", required_argument, NULL, 'k' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "zone", required_argument, NULL, 'z' },
+	{ "wait", required_argument, NULL, 'w' },
+	{ "age", required_argument, NULL, 'a' },
+	{ "prune", no_argument, NULL, 'p' },
+	{ "clock", required_argument, NULL, 'C' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int
+take_option(struct key_options *o, int c, const char *value)
+{
+	bool good = true;
+	switch (c) {
+	case 'c':
+		o->settings.path = value;
+		break;
+	case 'o':
+		if (!cli_settings_add(&o->settings, value))
+			return cli_fail(EX_USAGE, "-o wants NAME=VALUE, "
+			    "not %s", value);
+		break;
+	case 's':
+		o->selector = value;
+		break;
+	case 't':
+		if (!find_type(value, o))
+			return cli_fail(EX_USAGE, "no key type \"%s\": "
+			    "rsa2048, rsa4096 or ed25519", value);
+		o->has_type = true;
+		break;
+	case 'k':
+		o->key_dir = value;
+		break;
+	case 'j':
+		o->json = true;
+		break;
+	case 'z':
+		o->zone = value;
+		break;
+	case 'w':
+		good = parse_seconds(value, &o->wait_s);
+		break;
+	case 'a':
+		good = parse_seconds(value, &o->age_s);
+		break;
+	case 'C':
+		good = parse_seconds(value, &o->now_s);
+		break;
+	case 'p':
+		o->prune = true;
+		break;
+	default:
+		return usage();
 	}
-	return EX_OK;
+	return good ? EX_OK : cli_fail(EX_USAGE, "\"%s\" is no time: a number "
+	    "with s, m, h, d or w", value);
+}
+
+/* `letters` are those the verb has a use for. */
+static int
+parse_options(int argc, char **argv, const char *letters,
+    struct key_options *o)
+{
+	int c, status = EX_OK;
+	opterr = 0; /* its messages do not begin with our name */
+	while (status == EX_OK &&
+	    (c = getopt_long(argc, argv, "c:o:", names, NULL)) != -1)
+		status = strchr(letters, c) != NULL ?
+		    take_option(o, c, optarg) : usage();
+	return status;
 }
 
 static int
@@ -125,25 +170,24 @@ take_domain(struct key_options *o, const char *text)
 /* The folder of --key-dir, else of the configuration, whose user also owns
  * what root makes. */
 static int
-find_key_dir(struct key_options *o)
+find_key_dir(struct key_options *o, bool wants_config)
 {
 	int status = EX_OK;
-	struct config *c;
-	o->uid = NO_ID;
+	o->uid = KEY_NO_ID;
 	o->gid = (gid_t)-1;
-	if (o->key_dir != NULL)
+	if (o->key_dir != NULL && !wants_config)
 		return EX_OK;
-	c = cli_settings_load(&o->settings, &status);
-	if (c == NULL)
+	o->config = cli_settings_load(&o->settings, &status);
+	if (o->config == NULL || o->key_dir != NULL)
 		return status;
-	o->key_dir = arena_cstr(o->arena, c->key_dir);
-	const struct passwd *p = geteuid() == 0 ? getpwnam(c->user.ptr) : NULL;
+	o->key_dir = o->config->key_dir.ptr;
+	const struct passwd *p =
+	    geteuid() == 0 ? getpwnam(o->config->user.ptr) : NULL;
 	if (p != NULL) {
 		o->uid = 0; /* the daemon's user reads through its group */
 		o->gid = p->pw_gid;
 	}
-	config_unref(&c);
-	return o->key_dir != NULL ? EX_OK : EX_OSERR;
+	return EX_OK;
 }
 
 /* --- records --- */
@@ -210,11 +254,9 @@ print_row(const struct keyfile *f, const struct privkey *k)
 	    privkey_type(k) == KEY_RSA ? "rsa" : "ed25519", privkey_bits(k));
 }
 
-enum form { FORM_ZONE, FORM_ROW };
-
-static int
-print_key(const struct key_options *o, const struct keyfile *f,
-    enum form form)
+int
+key_print(const struct key_options *o, const struct keyfile *f,
+    enum key_form form)
 {
 	struct err err = { "" };
 	struct privkey *k = NULL;
@@ -231,7 +273,7 @@ print_key(const struct key_options *o, const struct keyfile *f,
 	}
 	if (o->json)
 		print_json(o, f, k, buf_str(&text));
-	else if (form == FORM_ZONE)
+	else if (form == KEY_FORM_ZONE)
 		print_zone_line(f, buf_str(&text));
 	else
 		print_row(f, k);
@@ -244,7 +286,7 @@ print_key(const struct key_options *o, const struct keyfile *f,
 
 /* All keys, or those of a domain. */
 static int
-print_keys(const struct key_options *o, enum form form)
+print_keys(const struct key_options *o, enum key_form form)
 {
 	struct err err = { "" };
 	struct keydir d;
@@ -257,7 +299,7 @@ print_keys(const struct key_options *o, enum form form)
 		if (o->domain.len > 0 &&
 		    !str_eq(d.files[i].domain, o->domain))
 			continue;
-		int status = print_key(o, &d.files[i], form);
+		int status = key_print(o, &d.files[i], form);
 		if (status != EX_OK)
 			return status;
 		shown++;
@@ -269,259 +311,64 @@ print_keys(const struct key_options *o, enum form form)
 	return EX_OK;
 }
 
-/* --- generate --- */
-
-/* Made when missing; as root it gets the owner of what is above it, or of
- * the configuration's user. */
 static int
-make_folder(const struct key_options *o, const char *path)
+key_list(struct key_options *o)
 {
-	if (mkdir(path, 0750) != 0)
-		return errno == EEXIST ? EX_OK : cli_fail(EX_CANTCREAT,
-		    "%s: cannot make the folder: %s", path, strerror(errno));
-	if (o->uid != NO_ID && chown(path, o->uid, o->gid) != 0)
-		return cli_fail(EX_CANTCREAT, "%s: cannot set its owner: %s",
-		    path, strerror(errno));
-	return EX_OK;
-}
-
-static bool
-write_all(int fd, struct str s)
-{
-	while (s.len > 0) {
-		ssize_t n = write(fd, s.ptr, s.len);
-		if (n < 0)
-			return false;
-		s = str_skip(s, (size_t)n);
-	}
-	return true;
-}
-
-/* Complete and on disk under another name first; link() never replaces. */
-static bool
-write_new(const struct key_options *o, int folder, struct str text,
-    const char *name)
-{
-	(void)unlinkat(folder, NEW_FILE, 0);
-	int fd = openat(folder, NEW_FILE,
-	    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (fd < 0)
-		return false;
-	bool good = fchmod(fd, 0640) == 0 && write_all(fd, text) &&
-	    (o->uid == NO_ID || fchown(fd, o->uid, o->gid) == 0) &&
-	    fsync(fd) == 0 &&
-	    linkat(folder, NEW_FILE, folder, name, 0) == 0;
-	int saved = errno;
-	close(fd);
-	(void)unlinkat(folder, NEW_FILE, 0);
-	good = good && fsync(folder) == 0;
-	if (!good && saved != 0)
-		errno = saved;
-	return good;
-}
-
-static const char *
-default_selector(const struct key_options *o)
-{
-	time_t now = (time_t)clock_now_s(&CLOCK_SYSTEM);
-	struct tm tm;
-	gmtime_r(&now, &tm);
-	return arena_printf(o->arena, "%c%04d%02d%02d",
-	    o->type == KEY_RSA ? 'r' : 'e', tm.tm_year + 1900, tm.tm_mon + 1,
-	    tm.tm_mday).ptr;
-}
-
-/* The active key of the same type that the new one would stand beside. */
-static const struct keyfile *
-rival(const struct key_options *o, const struct keydir *d, struct str selector)
-{
-	for (size_t i = 0; i < d->count; i++) {
-		struct privkey *k = NULL;
-		if (!str_eq(d->files[i].domain, o->domain) ||
-		    d->files[i].state != KEY_STATE_ACTIVE ||
-		    str_eq(d->files[i].selector, selector) ||
-		    keyfile_load(&d->files[i], NULL, &k) != RES_OK)
-			continue;
-		bool same = privkey_type(k) == o->type;
-		privkey_free(&k);
-		if (same)
-			return &d->files[i];
-	}
-	return NULL;
-}
-
-/* The new one is "next": the daemon goes on signing with the old one. */
-static int
-mark_next(const struct key_options *o, int folder, const char *path,
-    struct str selector, const struct keyfile *old)
-{
-	struct err err = { "" };
-	struct keystate s;
-	struct stat st;
-	enum res r = keystate_read(o->arena, folder, path, &err, &s);
-	if (r != RES_OK)
-		return cli_fail(cli_status(r), "%s", err.text);
-	struct keystate_line *lines =
-	    arena_array(o->arena, s.count + 2, sizeof *lines);
-	if (lines == NULL)
-		return EX_OSERR;
-	size_t n = 0;
-	for (size_t i = 0; i < s.count; i++)
-		if (!str_eq(s.lines[i].selector, selector))
-			lines[n++] = s.lines[i];
-	if (keystate_find(&s, old->selector) == NULL)
-		lines[n++] = (struct keystate_line){ old->selector,
-			KEY_STATE_ACTIVE,
-			fstat(old->fd, &st) == 0 ? st.st_mtime : 0 };
-	lines[n++] = (struct keystate_line){ selector, KEY_STATE_NEXT,
-		clock_now_s(&CLOCK_SYSTEM) };
-	s = (struct keystate){ n, lines };
-	r = keystate_write(folder, path, &s, &err);
-	return r == RES_OK ? EX_OK :
-			     cli_fail(cli_status(r), "%s", err.text);
+	return print_keys(o, KEY_FORM_ROW);
 }
 
 static int
-store_key(const struct key_options *o, const struct keydir *d, int folder,
-    const char *path, struct str selector, struct str pem)
+key_dns(struct key_options *o)
 {
-	struct str name =
-	    arena_printf(o->arena, "%.*s.pem", STR_ARG(selector));
-	const struct keyfile *old = rival(o, d, selector);
-	if (name.ptr == NULL)
-		return EX_OSERR;
-	if (faccessat(folder, name.ptr, F_OK, 0) == 0)
-		return cli_fail(EX_CANTCREAT, "%s/%s: is there already; name "
-		    "another with --selector", path, name.ptr);
-	/* the file first: a state that names a missing one is an error, and
-	 * a daemon that reloads between the two keeps what it has */
-	if (!write_new(o, folder, pem, name.ptr))
-		return cli_fail(EX_CANTCREAT, "%s/%s: cannot write: %s", path,
-		    name.ptr, strerror(errno));
-	if (old == NULL)
-		return EX_OK;
-	int status = mark_next(o, folder, path, selector, old);
-	if (status != EX_OK) {
-		(void)unlinkat(folder, name.ptr, 0);
-		return status;
-	}
-	fprintf(stderr, "hanaper: %.*s still signs; the new key is \"next\" "
-			"until hanaper key rotate %.*s\n",
-	    STR_ARG(old->selector), STR_ARG(o->domain));
-	return EX_OK;
+	return print_keys(o, KEY_FORM_ZONE);
 }
 
-static int
-print_new(const struct key_options *o, const char *path, struct str selector)
-{
-	struct err err = { "" };
-	struct keyfile f;
-	struct str file = arena_printf(
-	    o->arena, "%s/%.*s.pem", path, STR_ARG(selector));
-	enum res r = file.ptr == NULL ? RES_NOMEM :
-	    keyfile_open(o->arena, file, o->domain, selector, &err, &f);
-	if (r != RES_OK)
-		return cli_fail(cli_status(r), "%s", err.text);
-	fprintf(stderr, "hanaper: made %s; publish this record, then let "
-			"hanaperd read its keys again (HUP)\n", file.ptr);
-	return print_key(o, &f, FORM_ZONE);
-}
+/* --- verbs --- */
 
-/* Generate in memory, then everything on disk. */
-static int
-make_key(struct key_options *o, const struct keydir *d, const char *path)
-{
-	struct err err = { "" };
-	struct privkey *k = NULL;
-	struct buf pem;
-	struct str selector = str_c(
-	    o->selector != NULL ? o->selector : default_selector(o));
-	if (!keydir_name_valid(selector))
-		return cli_fail(EX_USAGE, "\"%s\" is no selector: lower-case "
-		    "letters, digits, \"-\", \"_\" and dots", o->selector);
-	int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return cli_fail(EX_CANTCREAT, "%s: %s", path, strerror(errno));
-	buf_init(&pem, PRIVKEY_MAX_FILE);
-	(void)buf_reserve(&pem, 8192); /* no copies left behind by growing */
-	enum res r = privkey_generate(o->type, o->bits, &err, &k);
-	if (r == RES_OK)
-		r = privkey_to_pem(k, &pem);
-	int status = r == RES_OK ?
-	    store_key(o, d, folder, path, selector, buf_str(&pem)) :
-	    cli_fail(cli_status(r), "%s",
-		err.text[0] != '\0' ? err.text : res_text(r));
-	if (pem.ptr != NULL)
-		explicit_bzero(pem.ptr, pem.cap);
-	buf_done(&pem);
-	privkey_free(&k);
-	close(folder);
-	return status == EX_OK ? print_new(o, path, selector) : status;
-}
+static const struct verb {
+	const char *name;
+	int (*run)(struct key_options *o);
+	int min_domains, max_domains;
+	bool wants_config; /* also with --key-dir */
+	const char *letters;
+} verbs[] = {
+	{ "generate", key_generate, 1, 1, false, "cokst" },
+	{ "dns", key_dns, 1, 1, false, "cokj" },
+	{ "list", key_list, 0, 0, false, "cokj" },
+	{ "check", key_check, 0, 1, true, "cokjzC" },
+	{ "rotate", key_rotate, 1, 1, true, "coktzwapC" },
+};
 
 static int
-generate(struct key_options *o)
+run(const struct verb *v, struct key_options *o, int argc, char **argv)
 {
-	struct err err = { "" };
-	struct keydir d = { 0 };
-	struct stat st;
-	int status = make_folder(o, o->key_dir);
+	int status = parse_options(argc, argv, v->letters, o);
 	if (status != EX_OK)
 		return status;
-	/* as root: what is made below belongs to whom the folder belongs */
-	if (geteuid() == 0 && stat(o->key_dir, &st) == 0) {
-		o->uid = st.st_uid;
-		o->gid = st.st_gid;
-	}
-	struct str path = arena_printf(
-	    o->arena, "%s/%.*s", o->key_dir, STR_ARG(o->domain));
-	if (path.ptr == NULL)
-		return EX_OSERR;
-	if (stat(path.ptr, &st) == 0) {
-		enum res r = keydir_open(o->arena, o->key_dir, &err, &d);
-		if (r != RES_OK && r != RES_NOTFOUND)
-			return cli_fail(cli_status(r), "%s", err.text);
-	}
-	status = make_folder(o, path.ptr);
-	return status == EX_OK ? make_key(o, &d, path.ptr) : status;
-}
-
-/* --- */
-
-static int
-run(struct key_options *o, const char *verb, int argc, char **argv)
-{
-	bool list = strcmp(verb, "list") == 0;
-	int status = parse_options(argc, argv, o);
-	if (status != EX_OK)
-		return status;
-	if (argc - optind != (list ? 0 : 1))
+	int domains = argc - optind;
+	if (domains < v->min_domains || domains > v->max_domains)
 		return usage();
-	if (!list)
+	if (domains > 0)
 		status = take_domain(o, argv[optind]);
 	if (status == EX_OK)
-		status = find_key_dir(o);
-	if (status != EX_OK)
-		return status;
-	if (list)
-		return print_keys(o, FORM_ROW);
-	if (strcmp(verb, "dns") == 0)
-		return print_keys(o, FORM_ZONE);
-	return generate(o);
+		status = find_key_dir(o, v->wants_config);
+	return status == EX_OK ? v->run(o) : status;
 }
 
 int
 cmd_key(int argc, char **argv)
 {
-	static const char *const verbs[] = { "generate", "dns", "list" };
-	struct key_options o = { .type = KEY_RSA, .bits = 2048 };
+	struct key_options o = { .type = KEY_RSA, .bits = 2048,
+		.wait_s = DEFAULT_WAIT_S,
+		.now_s = clock_now_s(&CLOCK_SYSTEM) };
 	for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++) {
-		if (strcmp(argv[1], verbs[i]) != 0)
+		if (strcmp(argv[1], verbs[i].name) != 0)
 			continue;
 		o.arena = arena_new(0);
 		if (o.arena == NULL)
 			return EX_OSERR;
-		int status = run(&o, argv[1], argc - 1, argv + 1);
+		int status = run(&verbs[i], &o, argc - 1, argv + 1);
+		config_unref(&o.config);
 		arena_free(&o.arena);
 		return status;
 	}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "auth/key_record.h"
 #include "base/codec.h"
 #include "keys/digest.h"
 #include "mail/taglist.h"
@@ -137,7 +138,7 @@ entry(struct published *p, const uint8_t key[DIGEST_LEN])
 /* --- what the DNS says --------------------------------------------------- */
 
 static bool
-record_fits(struct str text, struct str public_der)
+same_key(struct str text, struct str public_der)
 {
 	struct taglist tags;
 	if (taglist_parse(text, true, &tags) != RES_OK)
@@ -145,26 +146,57 @@ record_fits(struct str text, struct str public_der)
 	struct str p = taglist_get(&tags, "p");
 	struct buf der;
 	buf_init(&der, DNS_MAX_TXT);
-	bool fits = p.ptr != NULL && p.len != 0 &&
+	bool same = p.ptr != NULL && p.len != 0 &&
 	    base64_decode(p, true, &der) == RES_OK &&
 	    str_eq(buf_str(&der), public_der);
 	buf_done(&der);
-	return fits;
+	return same;
 }
 
-static enum published_state
-ask(struct dns_session *dns, struct str name,
-    struct str public_der)
+/* Receivers must be able to use it as well: an Ed25519 key without k= is none,
+ * nor is one for other services or hashes. */
+static bool
+record_fits(struct arena *a, struct str text, const struct signing_key *key,
+    struct published_record *out)
 {
+	struct key_record record;
+	if (key_record_parse(a, text, &record) != RES_OK)
+		return false;
+	out->why = record.reason;
+	if (record.state == KEY_RECORD_OK)
+		out->why = record.type != key->type ? "k= is another type" :
+						      "another key";
+	if (!same_key(text, key->public_der) ||
+	    record.state != KEY_RECORD_OK || record.type != key->type)
+		return false;
+	out->why = NULL;
+	out->testing = record.testing;
+	return true;
+}
+
+void
+published_ask(struct arena *a, struct dns_session *dns,
+    const struct signing_key *key, struct published_record *out)
+{
+	struct str name = published_name(a, key);
+	*out = (struct published_record){ .state = PUBLISHED_UNKNOWN };
+	if (name.ptr == NULL)
+		return;
 	const struct dns_answer *answer = dns_session_get(dns, name, DNS_TXT);
-	if (dns_status_temporary(answer->status))
-		return PUBLISHED_UNKNOWN;
-	if (answer->status != DNS_OK)
-		return PUBLISHED_ABSENT;
+	out->ttl_s = answer->ttl;
+	out->count = answer->count;
+	if (dns_status_temporary(answer->status)) {
+		out->why = answer->detail != NULL ?
+		    answer->detail : dns_status_text(answer->status);
+		return;
+	}
+	out->state = answer->status == DNS_OK ? PUBLISHED_DIFFERENT :
+						PUBLISHED_ABSENT;
 	for (size_t i = 0; i < answer->count; i++)
-		if (record_fits(answer->records[i].data, public_der))
-			return PUBLISHED_YES;
-	return PUBLISHED_DIFFERENT;
+		if (record_fits(a, answer->records[i].data, key, out)) {
+			out->state = PUBLISHED_YES;
+			return;
+		}
 }
 
 enum published_state
@@ -179,7 +211,9 @@ published_look(struct published *p, struct arena *a, struct dns_session *dns,
 	if (name.ptr == NULL ||
 	    digest_sha256_parts(parts, 2, digest) != RES_OK)
 		return PUBLISHED_UNKNOWN;
-	enum published_state state = ask(dns, name, key->public_der);
+	struct published_record record;
+	published_ask(a, dns, key, &record);
+	enum published_state state = record.state;
 	buf_init(&b64, MAX_FILE);
 	base64_encode(&b64, key->public_der.ptr, key->public_der.len);
 	pthread_mutex_lock(&p->lock);

@@ -26,6 +26,17 @@ void published_free(struct published **p);
 /* The name a key's record stands at, in `a`; ptr NULL without memory. */
 struct str published_name(struct arena *a, const struct signing_key *key);
 
+/* What the DNS says of a key, apart from what is remembered. */
+struct published_record {
+	enum published_state state; /* never PUBLISHED_BEFORE */
+	const char *why;  /* static text when DIFFERENT or UNKNOWN; or NULL */
+	bool testing;     /* t=y: receivers may pass over the signature */
+	uint32_t ttl_s;   /* of the answer */
+	size_t count;     /* records at the name: more than one is a mistake */
+};
+void published_ask(struct arena *a, struct dns_session *dns,
+    const struct signing_key *key, struct published_record *out);
+
 /* Waits for the answer within the session's limits. *out_changed tells that
  * the state is another than at the last look: worth an alarm. */
 enum published_state published_look(struct published *p, struct arena *a,

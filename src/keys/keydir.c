@@ -43,6 +43,7 @@ struct walk {
 	struct err *err;
 	const char *top;
 	uid_t owner; /* of key_dir, when we are root: it may own the rest */
+	bool undecided; /* two active keys of a type are no error */
 	size_t count, room;
 	struct keyfile *files;
 };
@@ -231,6 +232,7 @@ add_key(struct walk *w, int folder, struct str domain, struct str name,
 		return r;
 	const struct keystate_line *l = keystate_find(states, f.selector);
 	f.state = l != NULL ? l->state : KEY_STATE_ACTIVE;
+	f.since_s = l != NULL ? l->since_s : 0;
 	return append(w, &f);
 }
 
@@ -316,7 +318,7 @@ add_domain(struct walk *w, int folder, struct str domain, const char *path)
 	}
 	if (r == RES_OK)
 		r = check_states(w, path, first, &states);
-	return r == RES_OK ? check_types(w, first) : r;
+	return r == RES_OK && !w->undecided ? check_types(w, first) : r;
 }
 
 static enum res
@@ -353,34 +355,58 @@ visit(struct walk *w, int top, struct str name)
 	return r;
 }
 
+static enum res
+open_top(struct walk *w, int *out_fd)
+{
+	struct stat st;
+	if (strlen(w->top) > KEYDIR_MAX_PATH) {
+		err_set(w->err, "the key folder's path is too long");
+		return RES_LIMIT;
+	}
+	enum res r = open_kept(
+	    w, AT_FDCWD, w->top, w->top, O_DIRECTORY, &st, out_fd);
+	if (r != RES_OK)
+		return r;
+	w->owner = st.st_uid;
+	return check_access(w, w->top, &st, 022);
+}
+
+static enum res
+finish(const struct walk *w, enum res r, struct keydir *out)
+{
+	if (r == RES_OK)
+		*out = (struct keydir){ w->count, w->files };
+	else
+		err_set(w->err, "%s: %s", w->top, res_text(r));
+	return r;
+}
+
 enum res
 keydir_open(
     struct arena *a, const char *path, struct err *err, struct keydir *out)
 {
 	struct walk w = { .a = a, .err = err, .top = path };
 	struct names names;
-	struct stat st;
 	int top = -1;
-	if (strlen(path) > KEYDIR_MAX_PATH) {
-		err_set(err, "the key folder's path is too long");
-		return RES_LIMIT;
-	}
-	enum res r = open_kept(&w, AT_FDCWD, path, path, O_DIRECTORY, &st,
-	    &top);
-	if (r != RES_OK)
-		return r;
-	w.owner = st.st_uid;
-	r = check_access(&w, path, &st, 022);
+	enum res r = open_top(&w, &top);
 	if (r == RES_OK)
 		r = list(&w, top, path, KEYDIR_MAX_DOMAINS, &names);
 	for (size_t i = 0; r == RES_OK && i < names.count; i++)
 		r = visit(&w, top, names.items[i]);
-	if (r != RES_OK) {
-		err_set(err, "%s: %s", path, res_text(r));
-		return r;
-	}
-	*out = (struct keydir){ w.count, w.files };
-	return RES_OK;
+	return finish(&w, r, out);
+}
+
+enum res
+keydir_open_domain(struct arena *a, const char *path, struct str domain,
+    struct err *err, struct keydir *out)
+{
+	struct walk w = { .a = a, .err = err, .top = path, .undecided = true };
+	struct str name = arena_dup(a, domain); /* with a NUL behind it */
+	int top = -1;
+	enum res r = name.ptr != NULL ? open_top(&w, &top) : RES_NOMEM;
+	if (r == RES_OK)
+		r = visit(&w, top, name);
+	return finish(&w, r, out);
 }
 
 static enum res

@@ -29,6 +29,7 @@ struct keyfile {
 	struct str domain;   /* normal form: the folder's name */
 	struct str selector; /* the file's name without .pem */
 	enum key_state state;
+	int64_t since_s; /* of the state file; 0: not named there */
 	int fd; /* opened read-only by keydir_open, else -1; closed with the arena */
 	struct str path; /* with a NUL behind it */
 };
@@ -44,6 +45,12 @@ struct keydir {
  * of one type. `err` has the line to print. */
 HN_CHECK enum res keydir_open(
     struct arena *a, const char *path, struct err *err, struct keydir *out);
+
+/* The same for the folder of one domain, where two active keys of one type
+ * are no error: for the command that says which one signs. RES_NOTFOUND also:
+ * the domain has no folder. */
+HN_CHECK enum res keydir_open_domain(struct arena *a, const char *path,
+    struct str domain, struct err *err, struct keydir *out);
 
 /* A single key file anywhere (`key=PATH` of a sign table), with the same
  * rules for it and its folder. Its selector is `selector`, or the file's name

@@ -49,13 +49,19 @@ parse_state(struct str word, enum key_state *out)
 static bool
 parse_line(struct str text, struct keystate_line *out)
 {
-	struct str state, since, more;
+	struct str state, since, seen, more;
 	uint64_t seconds;
 	if (!next_word(&text, &out->selector) || !next_word(&text, &state) ||
 	    !parse_state(state, &out->state) || !next_word(&text, &since) ||
 	    str_to_u64(since, INT64_MAX, &seconds) != RES_OK)
 		return false;
 	out->since_s = (int64_t)seconds;
+	out->seen_s = 0;
+	if (!next_word(&text, &seen))
+		return true;
+	if (str_to_u64(seen, INT64_MAX, &seconds) != RES_OK)
+		return false;
+	out->seen_s = (int64_t)seconds;
 	return !next_word(&text, &more);
 }
 
@@ -80,7 +86,7 @@ keystate_parse(struct arena *a, struct str text, const char *label,
 		}
 		if (!parse_line(line, &l)) {
 			err_set(err, "%s:%u: not SELECTOR active|next|retired "
-				     "SECONDS", label, n);
+				     "SECONDS [SECONDS]", label, n);
 			return RES_SYNTAX;
 		}
 		if (keystate_find(&s, l.selector) != NULL) {
@@ -203,12 +209,18 @@ keystate_write(int folder_fd, const char *folder, const struct keystate *s,
 {
 	struct buf text;
 	buf_init(&text, KEYSTATE_MAX_FILE);
-	buf_add_c(&text, "# written by hanaper key; SELECTOR STATE SINCE\n");
-	for (size_t i = 0; i < s->count; i++)
-		buf_addf(&text, "%.*s %s %lld\n", STR_ARG(s->lines[i].selector),
-		    key_state_word(s->lines[i].state),
-		    (long long)s->lines[i].since_s);
-	enum res r = text.error;
+	buf_add_c(&text, "# written by hanaper key; SELECTOR STATE SINCE "
+			 "[SEEN]\n");
+	for (size_t i = 0; i < s->count; i++) {
+		const struct keystate_line *l = &s->lines[i];
+		buf_addf(&text, "%.*s %s %lld", STR_ARG(l->selector),
+		    key_state_word(l->state), (long long)l->since_s);
+		if (l->seen_s != 0)
+			buf_addf(&text, " %lld", (long long)l->seen_s);
+		buf_add_char(&text, '\n');
+	}
+	enum res r =
+	    s->count <= KEYSTATE_MAX_LINES ? text.error : RES_LIMIT;
 	if (r == RES_OK)
 		r = replace(folder_fd, buf_str(&text));
 	if (r != RES_OK)

@@ -1,8 +1,9 @@
 /* key_dir/<domain>/state: which selector is for what. One line per selector,
  *
- *     SELECTOR active|next|retired SINCE
+ *     SELECTOR active|next|retired SINCE [SEEN]
  *
- * SINCE in seconds since 1970-01-01 UTC; '#' begins a comment line. Only the
+ * SINCE in seconds since 1970-01-01 UTC, and so SEEN, when the record of a
+ * next key was first found in the DNS; '#' begins a comment line. Only the
  * command `hanaper key` writes it, as a new file renamed over the old one:
  * a reader sees one or the other. */
 #ifndef KEYS_KEYSTATE_H
@@ -29,6 +30,7 @@ struct keystate_line {
 	struct str selector;
 	enum key_state state;
 	int64_t since_s;
+	int64_t seen_s; /* 0: not yet */
 };
 struct keystate {
 	size_t count;

@@ -29,8 +29,11 @@ file_of(const char *domain, const char *selector, enum key_type type,
 	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
 	buf_done(&pem);
 	privkey_free(&k);
-	return (struct keyfile){ str_c(domain), str_c(selector), key_state,
-		fd, str_c(selector) };
+	return (struct keyfile){ .domain = str_c(domain),
+		.selector = str_c(selector),
+		.state = key_state,
+		.fd = fd,
+		.path = str_c(selector) };
 }
 
 static bool

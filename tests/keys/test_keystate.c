@@ -44,6 +44,7 @@ bad(void **state)
 		{ "k1 active -1\n", "f:1: not SELECTOR", RES_SYNTAX },
 		{ "k1 active 99999999999999999999\n", "f:1: not", RES_SYNTAX },
 		{ "k1 active 1 more\n", "f:1: not SELECTOR", RES_SYNTAX },
+		{ "k1 next 1 2 3\n", "f:1: not SELECTOR", RES_SYNTAX },
 		{ "k1 active 1\nk1 next 2\n", "f:2: selector k1 is named twice",
 		    RES_SYNTAX },
 	};
@@ -96,8 +97,8 @@ write_and_read(void **state)
 	assert_int_equal(got.count, 0);
 
 	struct keystate_line lines[] = {
-		{ STR("k1"), KEY_STATE_ACTIVE, 1700000000 },
-		{ STR("k2"), KEY_STATE_NEXT, 1700000001 },
+		{ STR("k1"), KEY_STATE_ACTIVE, 1700000000, 0 },
+		{ STR("k2"), KEY_STATE_NEXT, 1700000001, 1700000002 },
 	};
 	struct keystate s = { 2, lines };
 	for (int round = 0; round < 2; round++) {
@@ -106,6 +107,9 @@ write_and_read(void **state)
 		assert_int_equal(got.count, 2 - round);
 		assert_str(got.lines[0].selector, "k1");
 		assert_int_equal(got.lines[0].since_s, 1700000000);
+		assert_int_equal(got.lines[0].seen_s, 0);
+		if (round == 0)
+			assert_int_equal(got.lines[1].seen_s, 1700000002);
 		s.count = 1;
 	}
 	assert_int_equal(faccessat(fd, ".state.new", F_OK, 0), -1);

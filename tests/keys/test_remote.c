@@ -32,8 +32,11 @@ file_of(const char *domain, const char *selector)
 	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
 	buf_done(&pem);
 	privkey_free(&k);
-	return (struct keyfile){ str_c(domain), str_c(selector),
-		KEY_STATE_ACTIVE, fd, str_c(selector) };
+	return (struct keyfile){ .domain = str_c(domain),
+		.selector = str_c(selector),
+		.state = KEY_STATE_ACTIVE,
+		.fd = fd,
+		.path = str_c(selector) };
 }
 
 /* RES_OK only when the signature is by the key that was asked for. */
