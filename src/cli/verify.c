@@ -45,15 +45,15 @@ json_dkim(struct json *j, const struct dkim_result *r)
 static void
 json_rest(struct json *j, const struct decision *d)
 {
-	if (d->arc_done) {
-		json_key(j, "arc");
-		json_open(j, '{');
-		json_key_c(j, "result", auth_result_word(d->arc.result));
-		json_key_int(j, "i", d->arc.instances);
-		json_key_int(j, "oldest_pass", d->arc.oldest_pass);
-		json_key_c(j, "reason", d->arc.reason);
-		json_close(j, '}');
-	}
+	/* what was not judged is null, but there */
+	json_key(j, "arc");
+	json_open(j, '{');
+	json_key_c(j, "result",
+	    d->arc_done ? auth_result_word(d->arc.result) : NULL);
+	json_key_int(j, "i", d->arc.instances);
+	json_key_int(j, "oldest_pass", d->arc.oldest_pass);
+	json_key_c(j, "reason", d->arc.reason);
+	json_close(j, '}');
 	json_key(j, "spf");
 	json_open(j, '[');
 	for (size_t i = 0; i < d->spf_count; i++) {
@@ -68,18 +68,17 @@ json_rest(struct json *j, const struct decision *d)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
-	if (d->dmarc_done) {
-		json_key(j, "dmarc");
-		json_open(j, '{');
-		json_key_c(j, "result", auth_result_word(d->dmarc.result));
-		json_key_c(j, "policy", d->dmarc.has_record ?
-		    dmarc_policy_word(d->dmarc.policy) : NULL);
-		json_key_str(j, "domain", d->dmarc.from);
-		json_key_str(j, "record_domain", d->dmarc.record_domain);
-		json_key_str(j, "org_domain", d->dmarc.org_domain);
-		json_key_c(j, "reason", d->dmarc.reason);
-		json_close(j, '}');
-	}
+	json_key(j, "dmarc");
+	json_open(j, '{');
+	json_key_c(j, "result",
+	    d->dmarc_done ? auth_result_word(d->dmarc.result) : NULL);
+	json_key_c(j, "policy", d->dmarc.has_record ?
+	    dmarc_policy_word(d->dmarc.policy) : NULL);
+	json_key_str(j, "domain", d->dmarc.from);
+	json_key_str(j, "record_domain", d->dmarc.record_domain);
+	json_key_str(j, "org_domain", d->dmarc.org_domain);
+	json_key_c(j, "reason", d->dmarc.reason);
+	json_close(j, '}');
 }
 
 static void

@@ -50,7 +50,8 @@ file_feed(struct message *m, int fd, bool *out_malformed)
 	enum res result = sink_finish(reader_sink(r));
 	if (out_malformed != NULL)
 		*out_malformed = reader_malformed(r);
-	if (result == RES_LIMIT && header_overflowed(h)) {
+	/* the reader has no other limits than the header's */
+	if (result == RES_LIMIT) {
 		message_refuse(m, REPLY_REJECT, "554", "5.6.0", "limit",
 		    "Header is larger than this site accepts");
 		return RES_OK;

@@ -122,6 +122,17 @@ def json_tells_all():
        "dkim=pass" in got["authentication_results"], "the rest", r)
 
 
+def json_of_a_refused_message_has_all_members():
+    many = b"From: a@example.org\r\n" + b"X: y\r\n" * 200000 + b"\r\nb\r\n"
+    for text, *more in ((TEXT, "-o", "max_message_size=10"), (many,)):
+        r = verify(write("large.eml", text), "--json", *more)
+        ok(r.returncode == 1, "status", r)
+        got = json.loads(r.stdout)
+        ok("larger than this site" in got["refused"] and
+           got["arc"]["result"] is None and got["dmarc"]["result"] is None and
+           got["dkim"] == [] and got["spf"] == [], "members", r)
+
+
 def a_changed_body_exits_1():
     with open(path("signed.eml"), "rb") as f:
         bad = write("bad.eml", f.read() + b"footer\r\n")
@@ -263,6 +274,7 @@ def mail_dkim_agrees():
 setup()
 tap.run([(f.__name__.replace("_", " "), f) for f in (
     both_keys_sign, standard_input_verifies, json_tells_all,
+    json_of_a_refused_message_has_all_members,
     a_changed_body_exits_1, no_signature_exits_1, several_files_in_one_call,
     age, one_field, explained, errors_name_what_is_wrong, dkimpy_agrees,
     mail_dkim_agrees)], cleanup=work.cleanup)
