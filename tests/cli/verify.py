@@ -124,7 +124,8 @@ def json_tells_all():
 
 def json_of_a_refused_message_has_all_members():
     many = b"From: a@example.org\r\n" + b"X: y\r\n" * 200000 + b"\r\nb\r\n"
-    for text, *more in ((TEXT, "-o", "max_message_size=10"), (many,)):
+    long = TEXT + b"x\r\n" * 1000
+    for text, *more in ((long, "-o", "max_message_size=1K"), (many,)):
         r = verify(write("large.eml", text), "--json", *more)
         ok(r.returncode == 1, "status", r)
         got = json.loads(r.stdout)
