@@ -71,9 +71,8 @@ add_mailfrom(struct authres *w, const struct message *m,
 static void
 add_helo(struct authres *w, const struct message *m)
 {
-	struct str helo = m->session->facts.helo;
-	if (helo.len != 0)
-		authres_address(w, "smtp", "helo", helo);
+	if (m->helo.len != 0)
+		authres_address(w, "smtp", "helo", m->helo);
 }
 
 /* HELO and MAIL FROM share one result when they have the same; else each
@@ -208,7 +207,7 @@ results_received_spf(struct message *m)
 	buf_add_c(&out, "\";\n\tenvelope-from=");
 	add_quoted(&out, m->mail_from);
 	buf_add_c(&out, ";\n\thelo=");
-	add_quoted(&out, m->session->facts.helo);
+	add_quoted(&out, m->helo);
 	buf_add_c(&out, ";\n\treceiver=");
 	add_quoted(&out, results_authserv_id(m));
 	buf_addf(&out, ";\n\tidentity=%s;",

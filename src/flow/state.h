@@ -110,6 +110,7 @@ struct message {
 	const struct signing_key *seal_key; /* NULL: not to be sealed */
 	bool sealed;
 	struct ip client;          /* whose mail it is (relay.c) */
+	struct str helo;           /* its name */
 
 	struct spool *spool;       /* NULL: not archived */
 	struct edit_list edits;
@@ -136,9 +137,9 @@ void remember(struct message *m);
 void direction_decide(struct message *m);
 bool direction_is_relay(const struct message *m, const struct ip *client);
 
-/* relay.c: the client whose mail this is; IP_NONE when a relay's Received
- * fields do not tell. */
-struct ip relay_client(const struct message *m);
+/* relay.c: sets the client whose mail this is and the name it gave; IP_NONE
+ * and nothing when a relay's Received fields do not tell. */
+void relay_find(struct message *m);
 
 /* verify.c */
 void verify_begin(struct message *m);

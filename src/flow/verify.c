@@ -8,7 +8,7 @@ spf_request(const struct message *m)
 	const struct session_facts *f = &m->session->facts;
 	return (struct spf_request){
 		.client = m->client,
-		.helo = f->helo,
+		.helo = m->helo,
 		.mail_from = m->mail_from,
 		.receiver = f->hostname,
 		.now_s = m->time_us / 1000000,
@@ -26,7 +26,7 @@ spf_wanted(const struct message *m)
 static bool
 helo_wanted(const struct message *m)
 {
-	return m->config->spf_helo && m->session->facts.helo.len != 0;
+	return m->config->spf_helo && m->helo.len != 0;
 }
 
 static struct dkim_verify_options
@@ -59,7 +59,7 @@ dkim_options(const struct message *m)
 void
 verify_begin(struct message *m)
 {
-	m->client = relay_client(m);
+	relay_find(m);
 	struct dkim_verify_options o = dkim_options(m);
 	enum res r = dkim_verify_begin(m->arena, m->header, &o, m->dns,
 	    m->hashes, &m->dkim_verify);

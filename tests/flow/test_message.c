@@ -435,9 +435,12 @@ a_relay_of_ours_is_seen_through(void **state)
 	struct rig r;
 	(void)state;
 	rig_open(&r, "trusted_relays = 198.51.100.0/24\n",
-	    "example.org TXT \"v=spf1 ip4:192.0.2.1 -all\"\n");
+	    "example.org TXT \"v=spf1 ip4:192.0.2.1 -all\"\n"
+	    "mail.example.org TXT \"v=spf1 ip4:192.0.2.1 -all\"\n"
+	    "mx2.test.example TXT \"v=spf1 ip4:198.51.100.5 -all\"\n");
 	struct mail in = inbound;
 	in.ip = "198.51.100.5";
+	in.helo = "mx2.test.example";
 	in.text = "Received: from mail.example.org (unknown [192.0.2.1])\r\n"
 		  "\tby mx2.test.example (Postfix) with ESMTP id 1\r\n"
 		  "Authentication-Results: mx.test.example; spf=pass\r\n"
@@ -448,6 +451,15 @@ a_relay_of_ours_is_seen_through(void **state)
 	assert_int_equal(r.decision->edit_count, 1); /* the old field stays */
 	assert_int_equal(
 	    r.decision->spf[r.decision->spf_count - 1].result, AUTH_PASS);
+	/* the name is that of the hop before, too; all there is for bounces */
+	assert_int_equal(r.decision->spf[0].identity, SPF_HELO);
+	assert_int_equal(r.decision->spf[0].result, AUTH_PASS);
+	assert_str(r.decision->spf[0].domain, "mail.example.org");
+	in.from = "<>";
+	rig_send(&r, &in);
+	assert_int_equal(r.decision->spf_count, 1);
+	assert_int_equal(r.decision->spf[0].result, AUTH_PASS);
+	in.from = inbound.from;
 	in.text = "Received: by mx2.test.example id 1\r\n"
 		  "From: ann@example.org\r\n\r\nx\r\n";
 	rig_send(&r, &in);
