@@ -472,8 +472,8 @@ limits_are_inclusive(void **state)
 		"dns_budget = 4m\n", "void_lookups = 0\n",
 		"listen = inet:0@[::1]\n", "listen = inet:65535@mx.example\n",
 		"reject_text = ~\n",
-		"[archive a]\nverdict = dkim:pass spf:none arc:fail\n"
-		"keep = no\n",
+		("[archive a]\nverdict = dkim:pass spf:none arc:fail\n"
+		 "keep = no\n"),
 		"[archive a]\nlarger = 1\nkeep = yes\n" };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct config *c = load(texts[i]);
