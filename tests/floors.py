@@ -15,12 +15,14 @@ FOREIGN = {
     r"openssl/": {"keys"},
     r"sqlite3\.h": {"archive"},
     r"zstd|zdict": {"archive"},
+    r"zlib\.h": {"archive"},
     r"unbound|event2?[/.]|libpsl": {"dns"},
     r"idn2\.h|iconv\.h": {"mail"},
     r"spf2/|opendmarc/": {"auth"},
 }
 # Several foreign libraries are kept behind a single file.
-ONE_FILE = {r"spf2/": "auth", r"opendmarc/": "auth", r"libpsl": "dns"}
+ONE_FILE = {r"spf2/": "auth", r"opendmarc/": "auth", r"libpsl": "dns",
+            r"zlib\.h": "archive"}
 
 
 def main():

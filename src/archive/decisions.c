@@ -190,6 +190,12 @@ trim(struct decisions *d)
 	snprintf(sql, sizeof sql, "DELETE FROM decision WHERE id IN (SELECT id "
 	    "FROM decision ORDER BY time LIMIT %d)", TRIM_COUNT);
 	sqlite3_exec(d->db, sql, NULL, NULL, NULL);
+	if (sqlite3_changes(d->db) != 0)
+		return;
+	/* no decision is left to drop: it is the rows of reports */
+	snprintf(sql, sizeof sql, "DELETE FROM report WHERE rowid IN (SELECT "
+	    "rowid FROM report ORDER BY time LIMIT %d)", TRIM_COUNT);
+	sqlite3_exec(d->db, sql, NULL, NULL, NULL);
 }
 
 static void

@@ -50,5 +50,6 @@ int cmd_sign(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_key(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 #endif

@@ -9,6 +9,7 @@ static const struct command commands[] = {
 	{ "check", cmd_check, "is the set-up right?" },
 	{ "explain", cmd_explain, "why was this message treated so?" },
 	{ "key", cmd_key, "make keys, say what to publish, list them" },
+	{ "report", cmd_report, "DMARC aggregate reports: make, list, send" },
 	{ "sign", cmd_sign, "put DKIM signatures on message files" },
 	{ "verify", cmd_verify, "judge message files by all methods" },
 	{ NULL, NULL, NULL },

@@ -50,8 +50,8 @@ offline_option(struct offline *o, int option, const char *argument)
 	return false;
 }
 
-static int
-set_clock(struct offline *o)
+int
+offline_clock(struct offline *o)
 {
 	uint64_t seconds;
 	o->env.clock = CLOCK_SYSTEM;
@@ -131,7 +131,7 @@ offline_prepare(struct offline *o)
 	o->env.keys = key_cache_new(0); /* without memory there is none */
 	o->env.mode = o->mode;
 	o->env.quiet = true;
-	status = set_clock(o);
+	status = offline_clock(o);
 	if (status == EX_OK)
 		status = set_facts(o);
 	if (status == EX_OK)

@@ -38,6 +38,9 @@ struct offline {
  * (which has been complained about). */
 bool offline_option(struct offline *o, int option, const char *argument);
 
+/* Set the clock from its option; part of offline_prepare. */
+int offline_clock(struct offline *o);
+
 /* Load the configuration, open resolver and (unless mode is MODE_VERIFY) keys.
  * EX_OK, or what has been complained about. */
 int offline_prepare(struct offline *o);

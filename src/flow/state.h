@@ -14,6 +14,7 @@
  *   keep.c      the archive's record of the message
  *   trace.c     everything the decision rested on, as one record
  *   remember.c  the decision store's entry
+ *   aggregate_row.c  what reports to the author's domain count
  *   report.c    the one log line */
 #ifndef FLOW_STATE_H
 #define FLOW_STATE_H
