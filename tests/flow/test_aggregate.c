@@ -151,13 +151,13 @@ elements_stand_in_the_order_of_the_schema(void **state)
 		"<source_ip>2001:db8::1</source_ip>", "<count>1</count>",
 		"<policy_evaluated>", "<disposition>none</disposition>",
 		"<dkim>fail</dkim>", "<spf>pass</spf>",
-		"<reason><type>local_policy</type><comment>why</comment>"
-		"</reason></policy_evaluated></row>",
-		"<identifiers><header_from>example.com</header_from>"
-		"<envelope_from></envelope_from></identifiers>",
-		"<auth_results><dkim><domain>example.com</domain>"
-		"<selector>s</selector><result>fail</result></dkim>"
-		"</auth_results>",
+		("<reason><type>local_policy</type><comment>why</comment>"
+		 "</reason></policy_evaluated></row>"),
+		("<identifiers><header_from>example.com</header_from>"
+		 "<envelope_from></envelope_from></identifiers>"),
+		("<auth_results><dkim><domain>example.com</domain>"
+		 "<selector>s</selector><result>fail</result></dkim>"
+		 "</auth_results>"),
 		"</record>", "</feedback>" };
 	struct aggregate *g = aggregate_new(arena);
 	struct row a = { .ip = "2001:db8::1", .sender = "", .comment = "why",
@@ -321,8 +321,8 @@ a_report_becomes_a_mail(void **state)
 	static const char *const parts[] = {
 		"From: \"A \\\"B\\\"\"\n <dmarc@test.example>\n",
 		"To: <a@example.com>\n",
-		"Subject: Report Domain: example.com\n"
-		" Submitter: test.example\n Report-ID: <id>\n",
+		("Subject: Report Domain: example.com\n"
+		 " Submitter: test.example\n Report-ID: <id>\n"),
 		"Date: Wed, 15 Nov 2023 00:45:00 +0000\n",
 		"Message-ID: <id.tok@test.example>\n",
 		"Auto-Submitted: auto-generated\n",
