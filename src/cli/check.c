@@ -141,7 +141,7 @@ cmd_check(int argc, char **argv)
 	if (c.dump) {
 		dump(c.config);
 	} else {
-		preflight_run(c.config, print_finding, &c);
+		preflight_run(c.config, NULL, print_finding, &c);
 		if (!c.no_dns && c.config->mode != MODE_VERIFY)
 			check_dns(&c);
 	}

@@ -10,6 +10,7 @@
 #include "base/codec.h"
 #include "base/json.h"
 #include "cli/key.h"
+#include "flow/keyfiles.h"
 #include "mail/domain.h"
 
 #define MAX_RECORD  4096 /* the text of one record */
@@ -175,10 +176,11 @@ find_key_dir(struct key_options *o, bool wants_config)
 	int status = EX_OK;
 	o->uid = KEY_NO_ID;
 	o->gid = (gid_t)-1;
-	if (o->key_dir != NULL && !wants_config)
+	o->has_key_dir = o->key_dir != NULL;
+	if (o->has_key_dir && !wants_config)
 		return EX_OK;
 	o->config = cli_settings_load(&o->settings, &status);
-	if (o->config == NULL || o->key_dir != NULL)
+	if (o->config == NULL || o->has_key_dir)
 		return status;
 	o->key_dir = o->config->key_dir.ptr;
 	const struct passwd *p =
@@ -284,31 +286,39 @@ key_print(const struct key_options *o, const struct keyfile *f,
 
 /* --- list, dns --- */
 
-/* All keys, or those of a domain. */
-static int
-print_keys(const struct key_options *o, enum key_form form)
+int
+key_open(const struct key_options *o, struct keydir *out)
 {
 	struct err err = { "" };
 	struct keydir d;
-	size_t shown = 0;
 	enum res r = keydir_open(o->arena, o->key_dir, &err, &d);
+	if (r == RES_OK && !o->has_key_dir)
+		r = keyfiles_add_table(o->config, o->arena, &err, &d);
 	if (r != RES_OK)
 		return cli_fail(cli_status(r), "%s",
 		    err.text[0] != '\0' ? err.text : res_text(r));
-	for (size_t i = 0; i < d.count; i++) {
-		if (o->domain.len > 0 &&
-		    !str_eq(d.files[i].domain, o->domain))
-			continue;
-		int status = key_print(o, &d.files[i], form);
-		if (status != EX_OK)
-			return status;
-		shown++;
-	}
-	if (o->domain.len > 0 && shown == 0)
+	size_t kept = 0;
+	for (size_t i = 0; i < d.count; i++)
+		if (o->domain.len == 0 ||
+		    str_eq(d.files[i].domain, o->domain))
+			d.files[kept++] = d.files[i];
+	d.count = kept;
+	if (o->domain.len > 0 && kept == 0)
 		return cli_fail(EX_NOINPUT, "%s has no key for %.*s; make one "
 		    "with: hanaper key generate %.*s", o->key_dir,
 		    STR_ARG(o->domain), STR_ARG(o->domain));
+	*out = d;
 	return EX_OK;
+}
+
+static int
+print_keys(const struct key_options *o, enum key_form form)
+{
+	struct keydir d;
+	int status = key_open(o, &d);
+	for (size_t i = 0; status == EX_OK && i < d.count; i++)
+		status = key_print(o, &d.files[i], form);
+	return status;
 }
 
 static int

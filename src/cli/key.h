@@ -14,6 +14,7 @@ struct key_options {
 	struct cli_settings settings;
 	struct config *config; /* NULL: --key-dir was enough */
 	const char *key_dir;   /* --key-dir, or the configuration's */
+	bool has_key_dir;      /* it was --key-dir */
 	const char *zone;      /* --zone */
 	struct str domain;     /* normal form; empty: all */
 	const char *selector;  /* NULL: made from the date */
@@ -35,6 +36,10 @@ struct key_options {
 enum key_form { KEY_FORM_ZONE, KEY_FORM_ROW };
 int key_print(const struct key_options *o, const struct keyfile *f,
     enum key_form form);
+
+/* All keys of key_dir and, without --key-dir, of the sign table, or those of
+ * o->domain, which must have one. */
+int key_open(const struct key_options *o, struct keydir *out);
 
 /* Only one process changes a domain's folder at a time: until *out_fd, the
  * folder, is closed. */

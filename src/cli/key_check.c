@@ -7,7 +7,6 @@
 #include "dns/session.h"
 #include "mail/domain.h"
 
-#define WEAK_RSA_BITS 2048 /* RFC 8301 §3.2: signers SHOULD use that much */
 #define QUEUE_S       (7 * 86400) /* MTAs give up after five days or so */
 #define MAX_LINE      ((size_t)16 << 10)
 #define MAX_NOTES     4
@@ -109,7 +108,7 @@ find_notes(const struct key_look *l, const char *notes[MAX_NOTES])
 		notes[n++] = "t=y: receivers may treat mail as unsigned";
 	if (l->record.count > 1)
 		notes[n++] = "several records: receivers may take any";
-	if (l->type == KEY_RSA && l->bits < WEAK_RSA_BITS)
+	if (l->type == KEY_RSA && l->bits < SIGNER_MIN_RSA_BITS)
 		notes[n++] = "weak: under 2048 bits";
 	return n;
 }
@@ -166,30 +165,15 @@ may_be_absent(const struct key_options *o, const struct keyfile *f)
 	    o->now_s - f->since_s >= key_keep_s(o->config, f->domain);
 }
 
-static enum res
-open_keys(const struct key_options *o, struct err *err, struct keydir *out)
-{
-	return o->domain.len != 0 ?
-	    keydir_open_domain(o->arena, o->key_dir, o->domain, err, out) :
-	    keydir_open(o->arena, o->key_dir, err, out);
-}
-
 int
 key_check(struct key_options *o)
 {
-	struct err err = { "" };
-	struct keydir d;
+	struct keydir d = { 0 };
 	struct resolver *resolver = NULL;
 	bool all = true;
-	enum res r = open_keys(o, &err, &d);
-	if (r == RES_NOTFOUND && o->domain.len != 0)
-		return cli_fail(EX_NOINPUT, "%s has no key for %.*s; make one "
-		    "with: hanaper key generate %.*s", o->key_dir,
-		    STR_ARG(o->domain), STR_ARG(o->domain));
-	if (r != RES_OK)
-		return cli_fail(cli_status(r), "%s",
-		    err.text[0] != '\0' ? err.text : res_text(r));
-	int status = key_resolver(o, &resolver);
+	int status = key_open(o, &d);
+	if (status == EX_OK)
+		status = key_resolver(o, &resolver);
 	for (size_t i = 0; i < d.count && status == EX_OK; i++) {
 		struct key_look l;
 		status = key_look(o, resolver, &d.files[i], &l);

@@ -245,12 +245,27 @@ look_at_next(struct rotation *r, struct slot *s, bool *out_ready)
 	return EX_OK;
 }
 
+/* Such lines would be left without a key. */
+static void
+say_table_lines(const struct rotation *r, const struct slot *old)
+{
+	const struct config *c = r->o->config;
+	for (size_t i = 0; i < c->sign_rule_count; i++) {
+		const struct sign_rule *rule = &c->sign_rules[i];
+		if (str_eq(rule->domain, r->o->domain) &&
+		    str_eq(rule->selector, old->line.selector))
+			say(r, old, "%.*s still names it: change s= there",
+			    STR_ARG(rule->where));
+	}
+}
+
 static void
 adopt(struct rotation *r, struct slot *active, struct slot *next)
 {
 	if (active != NULL) {
 		move(r, active, KEY_STATE_RETIRED);
 		say(r, active, "retired");
+		say_table_lines(r, active);
 	}
 	move(r, next, KEY_STATE_ACTIVE);
 	say(r, next, "active; let hanaperd read its keys again (HUP)");

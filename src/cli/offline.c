@@ -9,8 +9,8 @@
 #include "dns/unbound.h"
 #include "dns/zone.h"
 #include "flow/file.h"
+#include "flow/keyfiles.h"
 #include "flow/published.h"
-#include "keys/keydir.h"
 #include "keys/keyring.h"
 
 bool
@@ -114,7 +114,7 @@ open_keys(struct offline *o)
 	struct keydir dir;
 	struct arena *a = arena_new(0);
 	if (a != NULL && o->mode != MODE_VERIFY &&
-	    keydir_open(a, o->env.config->key_dir.ptr, &err, &dir) == RES_OK &&
+	    keyfiles_open(o->env.config, a, &err, &dir) == RES_OK &&
 	    keyring_from_keydir(&dir, &err, &o->env.signer) == RES_OK)
 		o->env.published = published_new(NULL);
 	arena_free(&a);

@@ -14,6 +14,7 @@
 #include "auth/dkim_sign.h"
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "flow/keyfiles.h"
 #include "keys/keyring.h"
 #include "mail/address.h"
 #include "mail/domain.h"
@@ -221,6 +222,8 @@ load_key_dir(struct sign *s)
 	enum res r =
 	    keydir_open(s->arena, s->config->key_dir.ptr, &err, &dir);
 	if (r == RES_OK)
+		r = keyfiles_add_table(s->config, s->arena, &err, &dir);
+	if (r == RES_OK)
 		r = keyring_from_keydir(&dir, &err, &s->signer);
 	if (r == RES_OK)
 		return EX_OK;
@@ -349,8 +352,9 @@ sign_with_all(struct job *j, struct err *err, struct str *values,
 	const struct signing_key *keys = manifest_find(m, domain, &count);
 	for (size_t i = 0; i < count && made < MAX_SIGNATURES && r == RES_OK;
 	     i++) {
-		if (j->sign->selector != NULL &&
-		    !str_eq(keys[i].selector, str_c(j->sign->selector)))
+		if (j->sign->selector != NULL ?
+			!str_eq(keys[i].selector, str_c(j->sign->selector)) :
+			keys[i].by_rule)
 			continue;
 		r = dkim_sign_field(j->arena, j->header, &j->sign->options,
 		    j->hashes, j->body_index, j->sign->signer, &keys[i],

@@ -73,7 +73,7 @@ batch_add(struct batch *b, const struct ipc_packet *p)
 	const uint8_t *head = (const uint8_t *)p->payload.ptr;
 	struct str text = str_skip(p->payload, KEY_HEAD);
 	if (p->fd < 0 || p->payload.len < KEY_HEAD ||
-	    head[0] > KEY_STATE_RETIRED)
+	    (head[0] & ~IPC_BY_RULE) > KEY_STATE_RETIRED)
 		return RES_SYNTAX;
 	size_t domain = get_le16(head + 1), selector = get_le16(head + 3);
 	if (domain + selector + get_le16(head + 5) != text.len)
@@ -84,7 +84,9 @@ batch_add(struct batch *b, const struct ipc_packet *p)
 		    (void *)(intptr_t)p->fd);
 	if (r != RES_OK)
 		return r;
-	struct keyfile f = { .state = (enum key_state)head[0], .fd = p->fd,
+	struct keyfile f = { .state = (enum key_state)(head[0] & ~IPC_BY_RULE),
+		.by_rule = (head[0] & IPC_BY_RULE) != 0,
+		.fd = p->fd,
 		.domain = arena_dup(b->arena, str_sub(text, 0, domain)),
 		.selector =
 		    arena_dup(b->arena, str_sub(text, domain, selector)),
@@ -97,6 +99,21 @@ batch_add(struct batch *b, const struct ipc_packet *p)
 	return RES_OK;
 }
 
+/* Each load, so that a reload says it as well. */
+static void
+warn_weak(struct signer *ring)
+{
+	struct manifest *m = ring->manifest(ring);
+	for (size_t i = 0; i < manifest_count(m); i++) {
+		const struct signing_key *k = manifest_at(m, i);
+		if (signing_key_weak(k))
+			log_warning("key %.*s._domainkey.%.*s has %u bits; use "
+				    "at least %d", STR_ARG(k->selector),
+			    STR_ARG(k->domain), k->bits, SIGNER_MIN_RSA_BITS);
+	}
+	manifest_unref(&m);
+}
+
 /* All keys are there: use them, or keep the old ones and say why. */
 static void
 load(struct role *role)
@@ -107,6 +124,8 @@ load(struct role *role)
 	    keyring_reload(role->ring, &role->batch.keys, &err);
 	arena_free(&role->batch.arena);
 	role->batch = (struct batch){ 0 };
+	if (r == RES_OK)
+		warn_weak(role->ring);
 	if (r == RES_OK && role->server != NULL &&
 	    remote_server_push(role->server) != RES_OK)
 		remote_server_free(&role->server); /* a new one will come */

@@ -159,7 +159,8 @@ send_key(struct child *c, const struct keyfile *f)
 {
 	struct buf b;
 	buf_init(&b, IPC_MAX_PACKET);
-	buf_add_char(&b, (char)f->state);
+	buf_add_char(&b, (char)((unsigned)f->state |
+	    (f->by_rule ? IPC_BY_RULE : 0u)));
 	buf_add_le16(&b, (uint16_t)f->domain.len);
 	buf_add_le16(&b, (uint16_t)f->selector.len);
 	buf_add_le16(&b, (uint16_t)f->path.len);
@@ -451,8 +452,9 @@ open_all(struct supervisor *s)
 	log_set_json(s->now->config->log_format == LOG_FORMAT_JSON);
 	if (make_folders(s, &err) != RES_OK)
 		return complain(err.text);
-	if (preflight_run(s->now->config, print_finding, &warnings) ==
-	    FINDING_BAD)
+	/* the signer is about to load the keys, and says what is wrong */
+	if (preflight_run(s->now->config, &s->now->keys, print_finding,
+		&warnings) == FINDING_BAD)
 		return EX_CONFIG;
 	s->first = config_ref(s->now->config);
 	if (socket_open(&s->first->listen, &s->account, &err, &s->listen_fd) !=
@@ -587,7 +589,7 @@ supervisor_test(const char *path)
 	if (loaded_read(path, &err, &l) != RES_OK)
 		return complain(err.text);
 	enum finding worst =
-	    preflight_run(l->config, print_finding, &warnings);
+	    preflight_run(l->config, NULL, print_finding, &warnings);
 	loaded_free(&l);
 	return worst == FINDING_BAD ? EX_CONFIG : EX_OK;
 }

@@ -6,9 +6,14 @@
 #include "config/config.h"
 #include "keys/keydir.h"
 
-/* Opened, as keydir_open() and keyfile_open() do it; a key that key_dir holds
- * under the same domain and selector wins. Nothing with mode = verify. */
+/* Opened, as keydir_open() and keyfile_open() do it, sorted by domain and
+ * selector. Nothing with mode = verify. RES_EXISTS also: two files for one
+ * domain and selector. */
 HN_CHECK enum res keyfiles_open(const struct config *c, struct arena *a,
     struct err *err, struct keydir *out);
+
+/* Only the second part: add those of the sign table to the ones of `d`. */
+HN_CHECK enum res keyfiles_add_table(const struct config *c, struct arena *a,
+    struct err *err, struct keydir *d);
 
 #endif

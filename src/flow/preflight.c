@@ -19,8 +19,6 @@
 #include "keys/keyring.h"
 #include "keys/signer.h"
 
-#define WEAK_RSA_BITS 2048 /* RFC 8301 §3.2: signers SHOULD use that much */
-
 struct preflight {
 	const struct config *config;
 	struct arena *arena;
@@ -81,26 +79,42 @@ check_view(struct preflight *p)
 			    strerror(views[i].error));
 }
 
-static bool
-is_key_of(const struct sign_rule *rule, const struct signing_key *k)
+/* The first of a domain in a sorted list, or its end. */
+static size_t
+first_of(const struct keydir *d, struct str domain)
 {
-	return str_case_eq(k->domain, rule->domain) &&
-	    (rule->selector.len == 0 ||
-		str_case_eq(k->selector, rule->selector));
+	size_t low = 0, high = d->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (str_cmp(d->files[middle].domain, domain) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool
+is_key_of(const struct sign_rule *rule, const struct keyfile *f)
+{
+	return f->state == KEY_STATE_ACTIVE &&
+	    (rule->selector.len == 0 ? !f->by_rule :
+				       str_eq(f->selector, rule->selector));
 }
 
 /* Mail that such a line catches leaves unsigned. */
 static void
-check_table(struct preflight *p, const struct manifest *m)
+check_table(struct preflight *p, const struct keydir *d)
 {
 	const struct config *c = p->config;
 	for (size_t i = 0; i < c->sign_rule_count; i++) {
 		const struct sign_rule *rule = &c->sign_rules[i];
-		size_t at = 0;
-		while (at < manifest_count(m) && !is_key_of(rule,
-		    manifest_at(m, at)))
-			at++;
-		if (at == manifest_count(m))
+		bool found = false;
+		for (size_t at = first_of(d, rule->domain); !found &&
+		     at < d->count && str_eq(d->files[at].domain, rule->domain);
+		     at++)
+			found = is_key_of(rule, &d->files[at]);
+		if (!found)
 			say(p, FINDING_WARNING, "%.*s: there is no key%s%.*s "
 			    "of %.*s: what this line catches is not signed",
 			    STR_ARG(rule->where),
@@ -109,18 +123,45 @@ check_table(struct preflight *p, const struct manifest *m)
 	}
 }
 
+/* Every key can be loaded, and is strong enough. */
+static enum res
+check_each(struct preflight *p, const struct keydir *d, struct err *err)
+{
+	struct signer *signer = NULL;
+	enum res r = keyring_from_keydir(d, err, &signer);
+	if (r != RES_OK)
+		return r;
+	struct manifest *m = signer->manifest(signer);
+	for (size_t i = 0; i < manifest_count(m); i++) {
+		const struct signing_key *k = manifest_at(m, i);
+		if (signing_key_weak(k))
+			say(p, FINDING_WARNING, "key %.*s/%.*s has %u bits; "
+			    "use at least %d", STR_ARG(k->domain),
+			    STR_ARG(k->selector), k->bits,
+			    SIGNER_MIN_RSA_BITS);
+	}
+	manifest_unref(&m);
+	signer_free(&signer);
+	return RES_OK;
+}
+
 static void
-check_keys(struct preflight *p)
+check_keys(struct preflight *p, const struct keydir *keys)
 {
 	const struct config *c = p->config;
 	struct err err = { "" };
 	struct keydir dir;
-	struct signer *signer = NULL;
+	enum res r = RES_OK;
+	size_t active = 0;
 	if (c->mode == MODE_VERIFY)
 		return;
-	enum res r = keyfiles_open(c, p->arena, &err, &dir);
-	if (r == RES_OK)
-		r = keyring_from_keydir(&dir, &err, &signer);
+	if (keys != NULL) {
+		dir = *keys;
+	} else {
+		r = keyfiles_open(c, p->arena, &err, &dir);
+		if (r == RES_OK)
+			r = check_each(p, &dir, &err);
+	}
 	if (r == RES_NOTFOUND && access(c->key_dir.ptr, F_OK) != 0) {
 		say(p, FINDING_BAD, "%s; make a key with `hanaper key generate "
 		    "DOMAIN`, or set mode = verify", why(&err, r));
@@ -130,19 +171,11 @@ check_keys(struct preflight *p)
 		say(p, FINDING_BAD, "%s", why(&err, r));
 		return;
 	}
-	struct manifest *m = signer->manifest(signer);
-	for (size_t i = 0; m != NULL && i < manifest_count(m); i++) {
-		const struct signing_key *k = manifest_at(m, i);
-		if (k->type == KEY_RSA && k->bits < WEAK_RSA_BITS)
-			say(p, FINDING_WARNING, "key %.*s/%.*s has %u bits; "
-			    "use at least %d", STR_ARG(k->domain),
-			    STR_ARG(k->selector), k->bits, WEAK_RSA_BITS);
-	}
-	check_table(p, m);
-	say(p, manifest_count(m) != 0 ? FINDING_OK : FINDING_WARNING,
-	    "key_dir %s: %zu keys", c->key_dir.ptr, manifest_count(m));
-	manifest_unref(&m);
-	signer_free(&signer);
+	check_table(p, &dir);
+	for (size_t i = 0; i < dir.count; i++)
+		active += dir.files[i].state == KEY_STATE_ACTIVE;
+	say(p, active != 0 ? FINDING_OK : FINDING_WARNING,
+	    "key_dir %s: %zu keys", c->key_dir.ptr, active);
 }
 
 /* The folder, or where it is not there yet, the nearest one above it that is:
@@ -250,15 +283,15 @@ check_zone(struct preflight *p)
 }
 
 enum finding
-preflight_run(
-    const struct config *c, preflight_report report, void *context)
+preflight_run(const struct config *c, const struct keydir *keys,
+    preflight_report report, void *context)
 {
 	struct preflight p = { .config = c, .arena = arena_new(0),
 		.report = report, .context = context, .worst = FINDING_OK };
 	if (p.arena == NULL)
 		return FINDING_BAD;
 	check_user(&p);
-	check_keys(&p);
+	check_keys(&p, keys);
 	check_listen(&p);
 	check_folder(&p, "state_dir", c->state_dir);
 	if (c->archive)

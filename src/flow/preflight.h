@@ -13,10 +13,13 @@ enum finding { FINDING_OK, FINDING_WARNING, FINDING_BAD };
 typedef void (*preflight_report)(
     void *context, enum finding level, const char *line);
 
-/* Look at files and folders as the calling user, and as root once more as the
+struct keydir;
+
+/* `keys`: the configuration's key files, opened, which will be loaded soon
+ * anyway; NULL: open and load them here. Look at files and folders as the calling user, and as root once more as the
  * daemon's user; forks for that. Changes nothing. Returns the worst
  * finding. */
-enum finding preflight_run(
-    const struct config *c, preflight_report report, void *context);
+enum finding preflight_run(const struct config *c, const struct keydir *keys,
+    preflight_report report, void *context);
 
 #endif

@@ -45,7 +45,7 @@ seal_begin(struct message *m)
 	const struct signing_key *keys =
 	    manifest_find(m->manifest, m->config->arc_domain, &count);
 	for (size_t i = 0; i < count && m->seal_key == NULL; i++)
-		if (keys[i].type == KEY_RSA) /* ARC-08 */
+		if (keys[i].type == KEY_RSA && !keys[i].by_rule) /* ARC-08 */
 			m->seal_key = &keys[i];
 	if (m->seal_key == NULL)
 		log_warning("arc_domain = %.*s has no RSA key: not sealed",

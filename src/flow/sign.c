@@ -49,7 +49,7 @@ add_keys(struct message *m, struct str domain, struct str selector,
 	const struct signing_key *keys =
 	    manifest_find(m->manifest, domain, &n);
 	for (size_t i = 0; i < n; i++)
-		if ((selector.len == 0 ||
+		if ((selector.len == 0 ? !keys[i].by_rule :
 			str_case_eq(selector, keys[i].selector)) &&
 		    m->signing_count < FLOW_MAX_SIGNATURES)
 			m->signings[m->signing_count++] =

@@ -30,6 +30,7 @@ struct keyfile {
 	struct str selector; /* the file's name without .pem */
 	enum key_state state;
 	int64_t since_s; /* of the state file; 0: not named there */
+	bool by_rule;    /* key= of a sign table: signing_key.by_rule */
 	int fd; /* opened read-only by keydir_open, else -1; closed with the arena */
 	struct str path; /* with a NUL behind it */
 };

@@ -111,6 +111,8 @@ load(const struct keydir *d, uint32_t generation, struct err *err,
 		if (r == RES_OK)
 			r = keyset_add(s, a, list, f->domain, f->selector,
 			    &key);
+		if (r == RES_OK)
+			list[s->count - 1].by_rule = f->by_rule;
 		privkey_free(&key);
 	}
 	if (r == RES_OK)

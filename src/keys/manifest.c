@@ -102,6 +102,12 @@ manifest_same(const struct manifest *m, const struct signing_key *key)
 	return NULL;
 }
 
+bool
+signing_key_weak(const struct signing_key *k)
+{
+	return k->type == KEY_RSA && k->bits < SIGNER_MIN_RSA_BITS;
+}
+
 void
 signer_free(struct signer **s)
 {

@@ -123,7 +123,8 @@ list_begin(struct incoming *in, const uint8_t *p, size_t len)
 static size_t
 list_key(struct incoming *in, const uint8_t *p, size_t len)
 {
-	if (in->count == in->expected || len < WIRE_KEY_HEAD || p[4] > 1)
+	if (in->count == in->expected || len < WIRE_KEY_HEAD ||
+	    (p[4] & ~WIRE_BY_RULE) > 1)
 		return 0;
 	size_t domain = get_le16(p + 7), selector = get_le16(p + 9),
 	       public = get_le16(p + 11);
@@ -132,7 +133,8 @@ list_key(struct incoming *in, const uint8_t *p, size_t len)
 	const uint8_t *text = p + WIRE_KEY_HEAD;
 	struct signing_key *k = &in->keys[in->count];
 	k->id = get_le32(p);
-	k->type = p[4] == 0 ? KEY_RSA : KEY_ED25519;
+	k->type = (p[4] & ~WIRE_BY_RULE) == 0 ? KEY_RSA : KEY_ED25519;
+	k->by_rule = (p[4] & WIRE_BY_RULE) != 0;
 	k->bits = get_le16(p + 5);
 	k->domain = arena_dup(in->arena, str_of(text, domain));
 	k->selector = arena_dup(in->arena, str_of(text + domain, selector));

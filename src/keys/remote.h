@@ -7,6 +7,7 @@
  *
  *   'M' generation32 count32          a new key list begins, `count` keys
  *   'K' { id32 type8 bits16 len16×3 domain selector public }…
+ *                                   (type: 0 RSA, 1 Ed25519; 128 by rule)
  *   'E' generation32                  the key list is complete
  *   'S' request32 generation32 id32 digest[32]      (to the signing side)
  *   'R' request32 outcome8 signature                (from it)

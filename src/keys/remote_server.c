@@ -43,7 +43,8 @@ static void
 add_key(struct buf *b, const struct signing_key *k)
 {
 	buf_add_le32(b, k->id);
-	buf_add_char(b, k->type == KEY_RSA ? 0 : 1);
+	buf_add_char(b, (char)((k->type == KEY_RSA ? 0 : 1) |
+	    (k->by_rule ? WIRE_BY_RULE : 0)));
 	buf_add_le16(b, (uint16_t)k->bits);
 	buf_add_le16(b, (uint16_t)k->domain.len);
 	buf_add_le16(b, (uint16_t)k->selector.len);

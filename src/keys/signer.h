@@ -4,6 +4,7 @@
 #ifndef KEYS_SIGNER_H
 #define KEYS_SIGNER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,10 +19,15 @@ struct signing_key {
 	struct str selector;
 	enum key_type type;
 	unsigned bits;
+	bool by_rule; /* signs only where its selector is asked for by name */
 	struct str public_der; /* what p= holds, decoded */
 	uint32_t id;         /* what the signer is asked with */
 	uint32_t generation; /* of the key set: ids are good within one */
 };
+
+#define SIGNER_MIN_RSA_BITS 2048 /* RFC 8301 §3.2: SHOULD, for signers */
+/* An RSA key with less. */
+bool signing_key_weak(const struct signing_key *k);
 
 /* Immutable list of all keys, sorted by domain; reference-counted, so that a
  * reload does not take it from a message under way. */

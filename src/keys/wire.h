@@ -21,6 +21,7 @@ enum wire_outcome {
 
 #define WIRE_LIST_BEGIN_LEN 9
 #define WIRE_LIST_END_LEN   5
+#define WIRE_BY_RULE        0x80 /* of a key's type: signing_key.by_rule */
 #define WIRE_KEY_HEAD       13 /* before domain, selector, public half */
 #define WIRE_SIGN_LEN       45
 #define WIRE_RESULT_HEAD    6

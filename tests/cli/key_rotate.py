@@ -134,6 +134,49 @@ def check_in_json():
 
 
 @cases.add
+def keys_of_the_sign_table():
+    with Domain() as d:
+        d.generate("rsa2048", "r1")
+        other = os.path.join(d.dir.name, "other.pem")
+        os.rename(d.path("r1.pem"), other)
+        table = os.path.join(d.dir.name, "table")
+        with open(d.conf, "a") as f:
+            f.write(f"sign_table = {table}\n")
+
+        def write(text):
+            with open(table, "w") as f:
+                f.write(text)
+        write(f"x@example.org d=example.org s=x key={other}\n"
+              f"y@example.org d=example.org s=x key={other}\n"
+              "z@example.org d=example.org s=e1\n")
+        d.publish()
+        tap.check([line.split(":")[0] for line in d.check().splitlines()],
+                  ["e1._domainkey.example.org", "x._domainkey.example.org"])
+        # not ours to rotate, but what names the old key is told
+        d.rotate(START)
+        d.publish()
+        d.rotate(START)
+        tap.check_in(f"{table}:3 still names it", d.rotate(START + HOUR))
+        message = os.path.join(d.dir.name, "mail")
+        with open(message, "w") as f:
+            f.write("From: a@example.org\n\nx\n")
+        for options, wanted in (((), "s=e20270115;"),
+                                (("--selector", "x"), "s=x;")):
+            out = subprocess.run(
+                [HANAPER, "sign", "-c", d.conf, "--field", *options,
+                 message], capture_output=True, text=True, check=True).stdout
+            tap.check(out.count("DKIM-Signature:"), 1)
+            tap.check_in(wanted, out)
+        write(f"x@example.org d=example.org s=e1 key={other}\n")
+        d.check(status=73)
+        tap.check_in(f"{table}:1: key_dir holds this key as well", d.err)
+        write(f"x@example.org d=example.org s=x key={other}\n"
+              f"y@example.org d=example.org s=x key={other}.2\n")
+        d.check(status=73)
+        tap.check_in(f"{table}:2: key= is another file", d.err)
+
+
+@cases.add
 def check_errors():
     with Domain() as d:
         d.check("none.example", status=66)

@@ -151,6 +151,54 @@ def reload_takes_new_keys_zone_and_rules():
         assert not os.path.exists(d.path("run", "milter.sock"))
 
 
+def selectors(reply):
+    return sorted(tag.strip()[2:]
+                  for value in inserted(reply, "DKIM-Signature")
+                  for tag in value.split(";") if tag.strip()[:2] == "s=")
+
+
+@cases.add
+def keys_that_the_sign_table_names():
+    with Daemon(start=False) as d:
+        own = os.path.basename(d.key_files()[0])[:-4]
+        os.mkdir(d.path("other"), 0o750)
+        for name in ("one", "two"):
+            d.make_key("other.example", "--selector", name)
+            os.rename(d.path("keys", "other.example", name + ".pem"),
+                      d.path("other", name + ".pem"))
+            os.rmdir(d.path("keys", "other.example"))
+        line = "boss@example.org d=example.org s=special key=%s\n"
+        d.write("table", line % d.path("other", "one.pem"))
+        d.configure(sign_table=d.path("table"))
+        d.start()
+        first = d.send("boss@example.org")
+        assert selectors(first) == ["special"], first
+        # it is no key of the domain for anybody else
+        assert selectors(d.send("a@example.org")) == [own]
+        # another file, and another line for the same key
+        d.write("table", line % d.path("other", "two.pem") +
+                "a@example.org d=example.org s=special\n"
+                "a@example.org d=example.org s=" + own + "\n"
+                "c@example.org d=example.org\n")
+        d.hup()
+        d.wait_log("configuration and keys were read again")
+        assert selectors(d.send("boss@example.org")) == ["special"]
+        assert selectors(d.send("a@example.org")) == sorted(["special", own])
+        assert selectors(d.send("c@example.org")) == [own]
+        # one name, two keys
+        for wrong, why in (
+                (line % d.path("other", "two.pem") +
+                 line.replace("boss", "vice") % d.path("other", "one.pem"),
+                 "key= is another file"),
+                ("* d=example.org s=%s key=%s\n" % (
+                    own, d.path("other", "one.pem")), "leave key= out")):
+            d.write("table", wrong)
+            d.hup()
+            d.wait_log(why)
+            assert selectors(d.send("boss@example.org")) == ["special"]
+        assert d.term() == 0
+
+
 @cases.add
 def a_bad_reload_keeps_the_old_state():
     with Daemon() as d:
