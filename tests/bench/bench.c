@@ -17,20 +17,21 @@ static struct {
 static size_t target_count;
 
 static double
-now_ns(void)
+now_ns(const struct bench_work *w)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(
+	    w->cpu ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
 static double
 time_runs(struct bench_work *w, long runs)
 {
-	double start = now_ns();
+	double start = now_ns(w);
 	for (long i = 0; i < runs; i++)
 		w->run(w->context);
-	return (now_ns() - start) / (double)runs;
+	return (now_ns(w) - start) / (double)runs;
 }
 
 static long

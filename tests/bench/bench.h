@@ -16,6 +16,7 @@ struct bench_work {
 	const char *name;
 	void (*run)(void *context); /* once */
 	void *context;
+	bool cpu; /* count this thread's CPU time, not the clock's */
 	/* filled by bench_run */
 	double median_ns, low_ns, high_ns; /* per run */
 	double rounds[BENCH_ROUNDS];

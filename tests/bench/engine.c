@@ -9,7 +9,7 @@
 #include "keys/keyring.h"
 
 #define CHUNK 65535 /* what a milter gets */
-#define NOW   1700000000
+#define NOW   ENGINE_NOW
 
 static void
 die(const char *what)
@@ -38,7 +38,12 @@ engine_open(struct engine *e)
 	base64_encode(&text, der.ptr, der.len);
 	e->record = strdup(buf_cstr(&text));
 	buf_reset(&text);
-	buf_addf(&text, "s1._domainkey.bench.example TXT \"%s\"\n", e->record);
+	buf_addf(&text,
+	    "s1._domainkey.bench.example TXT \"%s\"\n"
+	    "bench.example TXT \"%s\"\n"
+	    "_spf.bench.example TXT \"%s\"\n"
+	    "_dmarc.bench.example TXT \"%s\"\n",
+	    e->record, ENGINE_SPF, ENGINE_SPF_INCLUDED, ENGINE_DMARC);
 	if (zone_from_text(
 		buf_str(&text), "bench", false, &err, &e->resolver) != RES_OK)
 		die(err.text);
@@ -181,8 +186,8 @@ verify_options(const struct engine *e)
 		.keys = e->keys };
 }
 
-static struct dns_session *
-session(struct arena *a, struct engine *e)
+struct dns_session *
+engine_session(struct engine *e, struct arena *a)
 {
 	static const struct dns_limits limits = { 5000000, 20000000, 0 };
 	return dns_session_new(a, e->resolver, &limits);
@@ -220,7 +225,7 @@ engine_verify(struct engine *e, const struct bench_mail *m)
 	struct dkim_verify *v;
 	const struct dkim_result *r;
 	size_t count;
-	if (dkim_verify_begin(a, h, &o, session(a, e), hashes, &v) != RES_OK)
+	if (dkim_verify_begin(a, h, &o, engine_session(e, a), hashes, &v) != RES_OK)
 		die("verify");
 	push_body(hashes, m);
 	if (dkim_verify_finish(v, &r, &count) != RES_OK || count != 1 ||
@@ -234,7 +239,7 @@ arc_chain(struct engine *e, struct arena *a, struct header *h,
     struct bodyhash_set *hashes, struct arc_verify **out)
 {
 	struct dkim_verify_options o = verify_options(e);
-	if (arc_verify_begin(a, h, &o, session(a, e), hashes, out) != RES_OK)
+	if (arc_verify_begin(a, h, &o, engine_session(e, a), hashes, out) != RES_OK)
 		die("arc");
 }
 

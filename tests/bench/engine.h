@@ -12,6 +12,13 @@
 #include "dns/dns.h"
 #include "keys/signer.h"
 
+#define ENGINE_NOW 1700000000 /* seconds */
+
+/* What the zone says about bench.example and _spf.bench.example. */
+#define ENGINE_SPF          "v=spf1 include:_spf.bench.example -all"
+#define ENGINE_SPF_INCLUDED "v=spf1 ip4:192.0.2.0/24 -all"
+#define ENGINE_DMARC        "v=DMARC1; p=reject; rua=mailto:d@bench.example"
+
 enum body_kind { BODY_TEXT, BODY_BASE64, BODY_DIRTY };
 
 struct bench_field {
@@ -42,6 +49,9 @@ void mail_make(struct bench_mail *m, size_t bytes, enum body_kind kind);
 void mail_free(struct bench_mail *m);
 /* Put a field on top. Takes over `value` (malloc'd, leading space). */
 void mail_prepend(struct bench_mail *m, const char *name, char *value);
+
+/* The look-ups of one message, from the zone. */
+struct dns_session *engine_session(struct engine *e, struct arena *a);
 
 /* malloc'd DKIM-Signature value. */
 char *engine_sign(struct engine *e, const struct bench_mail *m);
