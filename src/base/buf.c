@@ -82,17 +82,23 @@ buf_add_char(struct buf *b, char c)
 void
 buf_addf(struct buf *b, const char *fmt, ...)
 {
+	/* Mostly it fits into what there is, and is printed once. The NUL
+	 * lands in the spare byte behind the capacity. */
+	size_t room = b->ptr != NULL && b->error == RES_OK ? b->cap - b->len : 0;
+	char none[1];
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	int n = vsnprintf(room > 0 ? b->ptr + b->len : none,
+	    room > 0 ? room + 1 : 1, fmt, ap);
 	va_end(ap);
 	char *p = n >= 0 ? buf_reserve(b, (size_t)n) : NULL;
 	if (p == NULL)
 		return;
-	va_start(ap, fmt);
-	/* the NUL lands in the spare byte behind the capacity */
-	vsnprintf(p, (size_t)n + 1, fmt, ap);
-	va_end(ap);
+	if ((size_t)n > room) {
+		va_start(ap, fmt);
+		vsnprintf(p, (size_t)n + 1, fmt, ap);
+		va_end(ap);
+	}
 	b->len += (size_t)n;
 }
 
