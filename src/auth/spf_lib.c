@@ -31,6 +31,7 @@
 #include <arpa/nameser.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 
 #define HAVE_NS_TYPE 1
 #include <spf2/spf.h>
@@ -415,26 +416,78 @@ map_result(const SPF_response_t *response)
 							  : AUTH_PERMERROR;
 }
 
+/* A server of libspf2 costs as much to make as half a check: it asks the
+ * system for the host name and compiles texts that nobody reads. So each
+ * thread keeps one; what differs from check to check is behind `dns.hook`. */
+struct evaluator {
+	SPF_dns_server_t dns;
+	SPF_server_t *server;
+};
+
+static pthread_key_t evaluator_key;
+static pthread_once_t evaluator_once = PTHREAD_ONCE_INIT;
+static bool have_key;
+
+static void
+evaluator_free(void *arg)
+{
+	struct evaluator *e = arg;
+	if (e->server != NULL)
+		SPF_server_free(e->server);
+	free(e);
+}
+
+static void
+make_key(void)
+{
+	have_key = pthread_key_create(&evaluator_key, evaluator_free) == 0;
+}
+
+static struct evaluator *
+evaluator_new(void)
+{
+	struct evaluator *e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return NULL;
+	e->dns = (SPF_dns_server_t){ .name = "hanaper", .lookup = lookup };
+	e->server = SPF_server_new_dns(&e->dns, 0);
+	/* One MX more than allowed, so that we see the one too many. */
+	if (e->server != NULL &&
+	    SPF_server_set_rec_dom(e->server, "f.n0.q") == SPF_E_SUCCESS &&
+	    SPF_server_set_sanitize(e->server, 0) == SPF_E_SUCCESS &&
+	    SPF_server_set_max_dns_mx(e->server, SPF_MAX_MX + 1) ==
+		SPF_E_SUCCESS &&
+	    pthread_setspecific(evaluator_key, e) == 0)
+		return e;
+	evaluator_free(e);
+	return NULL;
+}
+
+/* This thread's; NULL without memory. */
+static struct evaluator *
+evaluator_get(void)
+{
+	pthread_once(&evaluator_once, make_key);
+	if (!have_key)
+		return NULL;
+	struct evaluator *e = pthread_getspecific(evaluator_key);
+	return e != NULL ? e : evaluator_new();
+}
+
 enum res
 spf_lib_run(struct spf_check *c, struct spf_node *first, enum auth_result *out)
 {
 	struct run run = { .check = c, .spare = SPF_dns_rr_new() };
-	SPF_dns_server_t dns = {
-		.name = "hanaper", .lookup = lookup, .hook = &run
-	};
-	SPF_server_t *server = SPF_server_new_dns(&dns, 0);
-	SPF_request_t *rq = server != NULL ? SPF_request_new(server) : NULL;
+	struct evaluator *e = evaluator_get();
+	SPF_request_t *rq = e != NULL ? SPF_request_new(e->server) : NULL;
 	SPF_response_t *response = NULL;
 	enum res r = RES_NOMEM;
 	buf_init(&run.text, MAX_REWRITTEN);
-	if (rq != NULL && run.spare != NULL &&
-	    SPF_server_set_rec_dom(server, "f.n0.q") == SPF_E_SUCCESS &&
-	    SPF_server_set_sanitize(server, 0) == SPF_E_SUCCESS &&
-	    SPF_server_set_max_dns_mx(server, SPF_MAX_MX + 1) ==
-		SPF_E_SUCCESS && /* so that we see the one too many */
-	    request_set(rq, c)) {
+	if (rq != NULL && run.spare != NULL && request_set(rq, c)) {
+		e->dns.hook = &run;
 		/* Its error is the response's. */
 		(void)SPF_request_query_mailfrom(rq, &response);
+		e->dns.hook = NULL;
 		if (response != NULL && !c->no_memory) {
 			*out = map_result(response);
 			r = RES_OK;
@@ -444,8 +497,6 @@ spf_lib_run(struct spf_check *c, struct spf_node *first, enum auth_result *out)
 		SPF_response_free(response);
 	if (rq != NULL)
 		SPF_request_free(rq);
-	if (server != NULL)
-		SPF_server_free(server);
 	if (run.spare != NULL)
 		SPF_dns_rr_free(run.spare);
 	buf_done(&run.text);

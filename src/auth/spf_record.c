@@ -214,6 +214,16 @@ note_term(struct spf_record *rec, const struct spf_term *t)
 	return NULL;
 }
 
+/* At least as many as there are words, at most what is allowed. */
+static size_t
+room_for_terms(struct str text)
+{
+	size_t room = 1;
+	for (size_t i = 0; i < text.len && room < SPF_MAX_TERMS; i++)
+		room += text.ptr[i] == ' ';
+	return room;
+}
+
 enum res
 spf_record_parse(struct arena *a, struct str text, struct spf_record *out,
     const char **out_reason)
@@ -227,7 +237,7 @@ spf_record_parse(struct arena *a, struct str text, struct spf_record *out,
 		*out_reason = "record with bytes that are not printable ASCII";
 		return RES_SYNTAX;
 	}
-	rec.terms = arena_array(a, SPF_MAX_TERMS, sizeof(*rec.terms));
+	rec.terms = arena_array(a, room_for_terms(text), sizeof(*rec.terms));
 	text = arena_dup(a, str_skip(text, 6));
 	if (rec.terms == NULL || text.ptr == NULL)
 		return RES_NOMEM;
