@@ -20,7 +20,8 @@ struct arc_verify {
 	enum body_length body_length;
 	struct arc_result result;
 	bool decided; /* by begin: nothing left to verify */
-	struct instance sets[ARC_MAX_INSTANCES]; /* [0] is instance 1 */
+	struct instance *sets; /* ARC_MAX_INSTANCES, [0] is instance 1; NULL
+	                          when there is no ARC field */
 };
 
 static void
@@ -130,6 +131,10 @@ collect(struct arc_verify *v)
 		v->decided = true; /* AUTH_NONE */
 		return RES_OK;
 	}
+	v->sets =
+	    arena_array(v->core.arena, ARC_MAX_INSTANCES, sizeof *v->sets);
+	if (v->sets == NULL)
+		return RES_NOMEM;
 	if (most > ARC_MAX_INSTANCES) {
 		/* Not even looked at; nothing may be added either. */
 		v->result.instances = ARC_MAX_INSTANCES;
