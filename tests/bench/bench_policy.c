@@ -105,7 +105,7 @@ our_dmarc(void *context)
 	struct dmarc_identifier dkim = { STR(DOMAIN), AUTH_PASS };
 	struct dmarc_input in = { .from_domains = &from,
 		.from_count = 1,
-		.spf = { STR("mail." DOMAIN), AUTH_PASS },
+		.spf = dkim, /* the same domain */
 		.dkim = &dkim,
 		.dkim_count = 1,
 		.method = ORG_TREEWALK };
