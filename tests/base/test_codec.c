@@ -143,7 +143,7 @@ test_base64_blanks_and_room(void **state)
 	static const char plain[] = "Hanaper keeps the rolls.";
 	for (size_t at = 0; at < sizeof text; at++)
 		for (size_t room = 0; room <= sizeof plain; room++) {
-			char folded[64];
+			char folded[128];
 			struct buf b;
 			snprintf(folded, sizeof folded, "%.*s\r\n\t%s\r\n ",
 			    (int)at, text, text + at);

@@ -282,7 +282,7 @@ test_long_fields(void **state)
 		{ " \r\n \r\n ", " " }, { "\r", "\r" } };
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		for (size_t at = 1; at < 1100; at++) {
-			char word[1101], value[1200], relaxed[1200];
+			char word[1101], value[2400], relaxed[2400];
 			memset(word, 'x', 1100);
 			word[1100] = '\0';
 			snprintf(value, sizeof value, " %.*s%s%s ", (int)at,
