@@ -782,6 +782,7 @@ static const struct {
 	{ "mime", run_mime },
 	{ "charset", run_charset },
 	{ "html", run_html },
+	{ "mbox", run_mbox },
 };
 
 int

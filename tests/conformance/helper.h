@@ -56,5 +56,6 @@ void run_psl(struct options *o);
 void run_mime(struct options *o);
 void run_charset(struct options *o);
 void run_html(struct options *o);
+void run_mbox(struct options *o);
 
 #endif

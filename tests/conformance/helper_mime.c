@@ -6,6 +6,7 @@
 #include "mail/charset.h"
 #include "mail/encoded.h"
 #include "mail/html.h"
+#include "mail/mbox.h"
 #include "mail/mime.h"
 
 struct mime_case {
@@ -155,4 +156,60 @@ run_html(struct options *o)
 	need(b.error, "output");
 	fwrite(b.ptr, 1, b.len, stdout);
 	buf_done(&b);
+}
+
+/* --- mbox ----------------------------------------------------------------- */
+struct mbox_case {
+	struct json j;
+	struct buf content;
+};
+
+static enum res
+mbox_begin(void *context, struct str from, uint64_t offset)
+{
+	struct mbox_case *c = context;
+	buf_reset(&c->content);
+	json_open(&c->j, '{');
+	json_key_str(&c->j, "from", from);
+	json_key_int(&c->j, "begin", (int64_t)offset);
+	return RES_OK;
+}
+
+static void
+mbox_data(void *context, const char *bytes, size_t len)
+{
+	buf_add(&((struct mbox_case *)context)->content, bytes, len);
+}
+
+static enum res
+mbox_end(void *context, uint64_t offset)
+{
+	struct mbox_case *c = context;
+	struct buf b;
+	buf_init(&b, MAX_OUTPUT);
+	base64_encode(&b, c->content.ptr, c->content.len);
+	json_key_int(&c->j, "end", (int64_t)offset);
+	json_key_str(&c->j, "content", buf_str(&b));
+	json_close(&c->j, '}');
+	buf_done(&b);
+	return c->content.error;
+}
+
+void
+run_mbox(struct options *o)
+{
+	static const struct mbox_ops ops = { mbox_begin, mbox_data, mbox_end };
+	struct mbox_case c;
+	struct buf b;
+	buf_init(&b, MAX_OUTPUT);
+	buf_init(&c.content, MAX_OUTPUT);
+	json_init(&c.j, &b);
+	struct mbox *m = have(mbox_new(o->arena, MBOX_RD, 0, &ops, &c));
+	struct str text = file_read(o->arena, only_file(o));
+	json_open(&c.j, '[');
+	sink_push(mbox_sink(m), text.ptr, text.len);
+	need(sink_finish(mbox_sink(m)), "reading the mbox");
+	json_close(&c.j, ']');
+	json_finish(&b);
+	buf_done(&c.content);
 }

@@ -1,6 +1,7 @@
 """MIME structure, character sets, HTML to text, mbox."""
 import base64
 import hashlib
+import json
 import os
 import re
 
@@ -171,3 +172,60 @@ def html_tokens(folder, case):
     at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y),
               min(len(a), len(b)))
     return [f"at {at}: {a[at:at + 60]!r}, not {b[at:at + 60]!r}"]
+
+
+# ---- mbox ----
+
+def _tree(parts, number, depth=0):
+    """The content types, as the summaries indent them."""
+    part = parts[number]
+    out = [f"{'   ' * depth}Content-Type: {part['type']}"]
+    for child in parts:
+        if child["parent"] == number and child["number"] != number:
+            out += _tree(parts, child["number"], depth + 1)
+    return out
+
+
+def _summary(one, content):
+    """The same lines a summary has, of what we read."""
+    parts = helper("mime", content)["parts"]
+    fields = {name.lower(): value for name, value in parts[0]["fields"]}
+    out = ["From " + one["from"]]
+    for name in ("From", "To", "Subject", "Date"):
+        if name.lower() in fields:
+            out.append(f"{name}: {fields[name.lower()]}")
+    return out + _tree(parts, 0)
+
+
+def _all_types(entity):
+    """The content type of every part, in order."""
+    out = [entity["mimeType"]]
+    for child in entity.get("children", []):
+        out += _all_types(child)
+    return out
+
+
+def _types(content):
+    return [p["type"] for p in helper("mime", content)["parts"]]
+
+
+def mbox(folder, case):
+    got = helper("mbox", _read(folder, case["message"]))
+    whole = _read(folder, case["message"])
+    texts = [base64.b64decode(one["content"]) for one in got]
+    wanted = _read(folder, case["summary"]).decode().strip().split("\n\n")
+    out = differ("number of messages", len(got), len(wanted))
+    for i, (one, text, theirs) in enumerate(zip(got, texts, wanted)):
+        # The summaries quote every display name.
+        lines = [line.replace('"', "") for line in theirs.split("\n")]
+        out += differ(f"message {i}", _summary(one, text), lines)
+    offsets = json.loads(_read(folder, case["offsets"]))
+    out += differ("number of messages", len(got), len(offsets))
+    for i, (one, text, theirs) in enumerate(zip(got, texts, offsets)):
+        out += differ(f"message {i} marker", one["begin"],
+                      theirs["mboxMarkerOffset"])
+        octets = whole[theirs["beginOffset"]:theirs["endOffset"]]
+        out += differ(f"message {i} octets", text, octets)
+        out += differ(f"message {i} parts", _types(text),
+                      _all_types(theirs["body"]))
+    return out

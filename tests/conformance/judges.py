@@ -138,5 +138,6 @@ KINDS = {
     "charset": judge_mime.charset,
     "html-to-text": judge_mime.html_text,
     "html-tokens": judge_mime.html_tokens,
+    "mbox": judge_mime.mbox,
     **judge_milter.KINDS,
 }
