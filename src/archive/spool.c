@@ -255,3 +255,9 @@ spool_pack(struct spool *sp, struct packer *p, struct draft *d)
 	}
 	return r;
 }
+
+const uint8_t *
+spool_sha256(const struct spool *sp)
+{
+	return sp->sha256;
+}

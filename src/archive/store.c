@@ -219,7 +219,8 @@ store_open(
 		r = store_dir_create(s->env.io, s->path, err, &id);
 	if (r == RES_OK) {
 		clean_temporary(s);
-		r = start_families(s, err);
+		if (!o->on_demand)
+			r = start_families(s, err);
 	}
 	if (r != RES_OK) {
 		err_set(err, "%s: %s", o->path, res_text(r));

@@ -27,6 +27,9 @@ struct store_options {
 	uint64_t reserve_bytes;   /* refuse (RES_AGAIN) below this free space */
 	int64_t retry_us;         /* between tries to begin a shard; 0 = 1 s */
 	bool without_index;       /* no appliers: the index is built later */
+	/* another process may have the families: open none before it is
+	 * submitted to */
+	bool on_demand;
 	struct clock clock;
 	const struct archive_io *io; /* NULL: the system; tests inject faults */
 	/* one line for the operator; called by any thread; may be NULL */
@@ -50,6 +53,8 @@ struct spool;
  * with the arena. NULL without memory. */
 struct spool *spool_new(struct arena *a, struct store *s);
 struct sink *spool_sink(struct spool *sp);
+/* SHA-256 of the bytes, once the spool is finished. */
+const uint8_t *spool_sha256(const struct spool *sp);
 
 /* Messages of this family come from any time: they are filed by their own
  * month, and wait when the index is far behind. */

@@ -10,7 +10,9 @@
 #include "base/clock.h"
 
 static const struct command commands[] = {
+	{ "add", archive_add_main, "archive one message from standard input" },
 	{ "export", archive_export_main, "write messages out byte-exact" },
+	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
 	{ "list", archive_list_main, "the newest messages" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
 	{ "search", archive_search_main, "find messages" },

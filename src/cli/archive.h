@@ -43,6 +43,8 @@ int archive_search_main(int argc, char **argv);
 int archive_list_main(int argc, char **argv);
 int archive_show_main(int argc, char **argv);
 int archive_export_main(int argc, char **argv);
+int archive_import_main(int argc, char **argv);
+int archive_add_main(int argc, char **argv);
 int archive_stats_main(int argc, char **argv);
 int archive_reindex_main(int argc, char **argv);
 

@@ -1,0 +1,133 @@
+#include "archive/known.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/segment_reader.h"
+#include "archive/store_dir.h"
+#include "base/codec.h"
+
+#define FIRST_SLOTS 4096 /* a power of two */
+#define KEPT        16   /* bytes of a hash: no two contents share them */
+
+/* Open addressing, at most half full; all zeros is an empty slot. */
+struct known {
+	uint8_t (*slots)[KEPT];
+	size_t count, size;
+};
+
+static const uint8_t nothing[KEPT];
+
+static uint8_t *
+slot_for(const struct known *k, const uint8_t *hash)
+{
+	size_t at = (size_t)get_le64(hash) & (k->size - 1);
+	while (memcmp(k->slots[at], nothing, KEPT) != 0 &&
+	    memcmp(k->slots[at], hash, KEPT) != 0)
+		at = (at + 1) & (k->size - 1);
+	return k->slots[at];
+}
+
+static enum res
+grow(struct known *k)
+{
+	struct known wide = { .count = k->count,
+		.size = k->size > 0 ? k->size * 2 : FIRST_SLOTS };
+	wide.slots = calloc(wide.size, KEPT);
+	if (wide.slots == NULL)
+		return RES_NOMEM;
+	for (size_t i = 0; i < k->size; i++)
+		if (memcmp(k->slots[i], nothing, KEPT) != 0)
+			memcpy(slot_for(&wide, k->slots[i]), k->slots[i], KEPT);
+	free(k->slots);
+	*k = wide;
+	return RES_OK;
+}
+
+bool
+known_has(const struct known *k, const uint8_t sha256[32])
+{
+	return k->size > 0 && memcmp(slot_for(k, sha256), sha256, KEPT) == 0;
+}
+
+enum res
+known_add(struct known *k, const uint8_t sha256[32])
+{
+	if (k->count == KNOWN_MAX)
+		return RES_LIMIT;
+	if ((k->count + 1) * 2 > k->size) {
+		enum res r = grow(k);
+		if (r != RES_OK)
+			return r;
+	}
+	uint8_t *slot = slot_for(k, sha256);
+	if (memcmp(slot, sha256, KEPT) != 0) {
+		memcpy(slot, sha256, KEPT);
+		k->count++;
+	}
+	return RES_OK;
+}
+
+/* Frames that cannot be read are passed over: what they held may come in
+ * once more, which loses nothing. */
+static enum res
+read_shard(struct known *k, const struct shard_entry *e)
+{
+	struct segment_reader *reader;
+	struct segment_frame f;
+	uint64_t at = SHARD_HEADER_BYTES, next = 0;
+	struct err ignored = { "" };
+	if (segment_reader_open(e->dir, NULL, &ignored, &reader) != RES_OK)
+		return RES_OK;
+	enum res r, kept = RES_OK;
+	while (kept == RES_OK) {
+		struct frame_body body;
+		r = segment_reader_at(reader, at, &f);
+		if (r == RES_CORRUPT)
+			r = segment_reader_resync(reader, at, next, &f);
+		if (r != RES_OK)
+			break;
+		if (f.header.type == FRAME_MESSAGE &&
+		    segment_reader_peek_body(reader, &f, &body) == RES_OK)
+			kept = known_add(k, body.sha256);
+		next = f.header.number + 1;
+		at = segment_frame_end(&f);
+	}
+	segment_reader_close(&reader);
+	return kept;
+}
+
+enum res
+known_new(const char *store_path, struct err *err, struct known **out)
+{
+	struct shard_entry *entries;
+	size_t count;
+	struct arena *a = arena_new(0);
+	struct known *k = calloc(1, sizeof *k);
+	enum res r = a != NULL && k != NULL ? RES_OK : RES_NOMEM;
+	if (r == RES_OK)
+		r = store_dir_shards(
+		    store_path, NULL, a, err, &entries, &count);
+	for (size_t i = 0; r == RES_OK && i < count; i++)
+		if (entries[i].status == RES_OK)
+			r = read_shard(k, &entries[i]);
+	if (r == RES_LIMIT)
+		r = RES_OK; /* enough are known */
+	arena_free(&a);
+	if (r != RES_OK) {
+		known_free(&k);
+		return r;
+	}
+	*out = k;
+	return RES_OK;
+}
+
+void
+known_free(struct known **k)
+{
+	if (*k == NULL)
+		return;
+	free((*k)->slots);
+	free(*k);
+	*k = NULL;
+}

@@ -1,0 +1,25 @@
+/* Which contents a store holds, by SHA-256: what an import passes over. Found
+ * in the segments themselves, so it is right after a crash, an expiry and a
+ * restore. 32 bytes of memory a message. */
+#ifndef ARCHIVE_KNOWN_H
+#define ARCHIVE_KNOWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Beyond so many, contents are not recognised any more. */
+#define KNOWN_MAX ((size_t)64 << 20)
+
+struct known;
+
+/* Reads the frames of all shards; those that cannot be read count as empty. */
+HN_CHECK enum res known_new(
+    const char *store_path, struct err *err, struct known **out);
+void known_free(struct known **k);
+bool known_has(const struct known *k, const uint8_t sha256[32]);
+/* RES_LIMIT: there are KNOWN_MAX. */
+HN_CHECK enum res known_add(struct known *k, const uint8_t sha256[32]);
+
+#endif
