@@ -15,15 +15,18 @@
 /* The largest integer worth copying: a sign byte before 8192 bits. */
 #define MAX_INTEGER (PUBKEY_MAX_RSA_BITS / 8)
 
-/* A ready verification context is kept with the key for the next caller: it
- * saves a fifth of an RSA-2048 verify. One slot is enough: a thread that
- * finds it empty makes its own and the last one to finish leaves it here. */
+/* Ready verification contexts are kept with the key for the next callers: one
+ * saves a fifth of an RSA-2048 verify, and making it takes locks of libcrypto.
+ * As many as are in use at once by busy threads; a thread that finds none
+ * makes its own, and one that finds no room for it when done frees it. */
+#define SPARES 8
+
 struct pubkey {
 	atomic_uint refs;
 	enum key_type type;
 	unsigned bits;
 	EVP_PKEY *pkey;
-	_Atomic(EVP_PKEY_CTX *) spare; /* RSA only */
+	_Atomic(EVP_PKEY_CTX *) spares[SPARES]; /* RSA only */
 };
 
 /* --- DER: only what a public key holds (X.690 §8, §10) --- */
@@ -133,7 +136,8 @@ pubkey_wrap(EVP_PKEY *pkey, enum key_type type, unsigned bits,
 		return RES_NOMEM;
 	}
 	atomic_init(&k->refs, 1);
-	atomic_init(&k->spare, NULL);
+	for (size_t i = 0; i < SPARES; i++)
+		atomic_init(&k->spares[i], NULL);
 	k->type = type;
 	k->bits = bits;
 	k->pkey = pkey;
@@ -213,7 +217,8 @@ pubkey_unref(struct pubkey **kp)
 	if (k == NULL ||
 	    atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	EVP_PKEY_CTX_free(atomic_load(&k->spare));
+	for (size_t i = 0; i < SPARES; i++)
+		EVP_PKEY_CTX_free(atomic_load(&k->spares[i]));
 	EVP_PKEY_free(k->pkey);
 	free(k);
 }
@@ -233,9 +238,30 @@ pubkey_bits(const struct pubkey *k)
 /* --- verification --- */
 
 static EVP_PKEY_CTX *
+take_spare(struct pubkey *k)
+{
+	EVP_PKEY_CTX *ctx = NULL;
+	for (size_t i = 0; i < SPARES && ctx == NULL; i++)
+		if (atomic_load(&k->spares[i]) != NULL)
+			ctx = atomic_exchange(&k->spares[i], NULL);
+	return ctx;
+}
+
+static void
+keep_spare(struct pubkey *k, EVP_PKEY_CTX *ctx)
+{
+	for (size_t i = 0; i < SPARES; i++) {
+		EVP_PKEY_CTX *none = NULL;
+		if (atomic_compare_exchange_strong(&k->spares[i], &none, ctx))
+			return;
+	}
+	EVP_PKEY_CTX_free(ctx);
+}
+
+static EVP_PKEY_CTX *
 rsa_context(struct pubkey *k)
 {
-	EVP_PKEY_CTX *ctx = atomic_exchange(&k->spare, NULL);
+	EVP_PKEY_CTX *ctx = take_spare(k);
 	if (ctx != NULL)
 		return ctx;
 	ctx = EVP_PKEY_CTX_new_from_pkey(NULL, k->pkey, NULL);
@@ -258,7 +284,7 @@ verify_rsa(struct pubkey *k, const uint8_t digest[32], struct str signature,
 	 * or a signature above it counts as an error to libcrypto. */
 	*out_fits = EVP_PKEY_verify(ctx, (const uint8_t *)signature.ptr,
 	    signature.len, digest, 32) == 1;
-	EVP_PKEY_CTX_free(atomic_exchange(&k->spare, ctx));
+	keep_spare(k, ctx);
 	return RES_OK;
 }
 
