@@ -32,6 +32,8 @@ class Daemon:
         self.socket = os.path.join(self.top, "run", "milter.sock")
         for name in ("run", "state", "keys"):
             os.mkdir(os.path.join(self.top, name), 0o700)
+        # Keys that a sign table names stand outside key_dir.
+        self.keys = os.path.join(self.top, "table-keys" if table else "keys")
         for domain, selector, pem in keys:
             self._key(domain, selector, pem)
         group = grp.getgrgid(os.getegid()).gr_name
@@ -47,7 +49,7 @@ class Daemon:
             shutil.chown(os.path.join(self.top, "state"), "nobody")
         if table:
             with open(f"{self.top}/table", "w") as out:
-                out.write(table.replace("KEYS", f"{self.top}/keys"))
+                out.write(table.replace("KEYS", self.keys))
             values["sign_table"] = f"{self.top}/table"
         values.update(settings)
         with open(f"{self.top}/conf", "w") as out:
@@ -61,7 +63,7 @@ class Daemon:
         self._wait()
 
     def _key(self, domain, selector, pem):
-        folder = os.path.join(self.top, "keys", domain)
+        folder = os.path.join(self.keys, domain)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         fd = os.open(os.path.join(folder, selector + ".pem"),
                      os.O_WRONLY | os.O_CREAT, 0o600)
