@@ -17,10 +17,20 @@ config_of(const char *text)
 	return c;
 }
 
+/* The last message holds on to resolver and keys. */
+static void
+drop(struct rig *r)
+{
+	message_free(&r->message);
+	session_free(&r->session);
+	r->decision = NULL;
+}
+
 void
 rig_zone(struct rig *r, const char *zone)
 {
 	struct err err = { "" };
+	drop(r);
 	resolver_free(&r->env.resolver);
 	if (zone_from_text(str_c(zone != NULL ? zone : ""), "test.zone", false,
 		&err, &r->env.resolver) != RES_OK)
@@ -54,6 +64,7 @@ rig_add_key(struct rig *r, enum key_type type, const char *domain,
 	buf_addf(&text, "v=DKIM1; k=%s; p=",
 	    type == KEY_RSA ? "rsa" : "ed25519");
 	base64_encode(&text, der.ptr, der.len);
+	drop(r);
 	signer_free(&r->env.signer);
 	assert_ok(keyring_single(
 	    str_c(domain), str_c(selector), &key, &r->env.signer));
@@ -79,14 +90,6 @@ push_body(void *context, const char *bytes, size_t len)
 {
 	struct rig *r = context;
 	message_body(r->message, bytes, len);
-}
-
-static void
-drop(struct rig *r)
-{
-	message_free(&r->message);
-	session_free(&r->session);
-	r->decision = NULL;
 }
 
 void

@@ -492,9 +492,9 @@ long_header_lines_are_refolded_before_signing(void **state)
 		assert_true(line < 100);
 	}
 	/* relaxed: the signature fits the message before and after folding */
+	char *edited = rig_edited(&r, buf_cstr(&text));
 	char *zone = zone_with(key, "");
 	rig_zone(&r, zone);
-	char *edited = rig_edited(&r, buf_cstr(&text));
 	struct mail in = inbound;
 	in.text = edited;
 	rig_send(&r, &in);
