@@ -7,11 +7,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define MAX_PATH_LEN 4096
 #define BACKLOG      1024
 #define NO_GROUP     ((gid_t)-1)
+#define SOCKET_WAIT_US 3000000
 
 /* --- folders --- */
 
@@ -215,8 +219,8 @@ open_inet(const struct listen_address *l, struct err *err, int *out_fd)
 	return RES_OK;
 }
 
-enum res
-socket_open(const struct listen_address *l, const struct account *owner,
+static enum res
+open_once(const struct listen_address *l, const struct account *owner,
     struct err *err, int *out_fd)
 {
 	int fd = -1;
@@ -237,6 +241,26 @@ socket_open(const struct listen_address *l, const struct account *owner,
 	}
 	*out_fd = fd;
 	return RES_OK;
+}
+
+/* After a supervisor was killed its children end a moment later: a successor
+ * that is started at once waits for them. */
+enum res
+socket_open(const struct listen_address *l, const struct account *owner,
+    struct err *err, int *out_fd)
+{
+	static const struct timespec pause = { 0, 50 * 1000 * 1000 };
+	int64_t deadline_us = clock_mono_us() + SOCKET_WAIT_US;
+	for (;;) {
+		struct err why = { "" };
+		enum res r = open_once(l, owner, &why, out_fd);
+		if (r != RES_EXISTS || clock_mono_us() >= deadline_us) {
+			if (r != RES_OK)
+				err_set(err, "%s", why.text);
+			return r;
+		}
+		nanosleep(&pause, NULL);
+	}
 }
 
 void

@@ -9,7 +9,7 @@
 
 /* Bound and listening. A unix socket gets the configured mode and group; its
  * folder is made when missing (2750, the same group); a socket that a daemon
- * left behind is replaced, one that is in use is RES_EXISTS. As a normal user
+ * left behind is replaced, one that is in use for 3 seconds is RES_EXISTS. As a normal user
  * a group that we are not in is passed over. Each failure has a line in
  * `err`. */
 HN_CHECK enum res socket_open(const struct listen_address *l,
