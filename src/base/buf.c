@@ -134,3 +134,9 @@ buf_cstr(struct buf *b)
 	b->ptr[b->len] = '\0';
 	return b->ptr;
 }
+
+bool
+buf_write(const struct buf *b, FILE *stream)
+{
+	return b->len == 0 || fwrite(b->ptr, 1, b->len, stream) == b->len;
+}

@@ -3,8 +3,10 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/res.h"
 #include "base/str.h"
@@ -40,6 +42,9 @@ buf_str(const struct buf *b)
 {
 	return str_of(b->ptr, b->len);
 }
+/* Write all of it, also when that is nothing and ptr is NULL, which fwrite
+ * must not be given. False when the stream took less. */
+bool buf_write(const struct buf *b, FILE *stream);
 /* The same with a NUL behind it; NULL after an error. */
 const char *buf_cstr(struct buf *b);
 

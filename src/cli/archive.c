@@ -170,8 +170,7 @@ archive_print(struct buf *b)
 	if (b->error != RES_OK)
 		status = cli_fail(cli_status(b->error), "output: %s",
 		    res_text(b->error));
-	else if (b->len > 0 &&
-	    fwrite(b->ptr, 1, b->len, stdout) != b->len)
+	else if (!buf_write(b, stdout))
 		status = cli_fail(EX_IOERR, "standard output: write error");
 	buf_done(b);
 	return status;

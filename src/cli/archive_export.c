@@ -183,7 +183,7 @@ put_manifest(struct export *x, const struct archived *m,
 	buf_add_char(&b, '\t');
 	archive_put_safe(&b, record_find(m->meta, META_RESULTS));
 	buf_add_char(&b, '\n');
-	(void)fwrite(b.ptr, 1, b.len, x->manifest);
+	(void)buf_write(&b, x->manifest);
 	buf_done(&b);
 }
 

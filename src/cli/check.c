@@ -44,7 +44,7 @@ dump(const struct config *config)
 	struct buf out;
 	buf_init(&out, (size_t)16 << 20);
 	config_dump(config, &out);
-	fwrite(out.ptr, 1, out.len, stdout);
+	(void)buf_write(&out, stdout);
 	buf_done(&out);
 }
 

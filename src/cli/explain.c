@@ -24,7 +24,7 @@ print_one(struct str trace, struct str evidence)
 	struct buf out;
 	buf_init(&out, MAX_TEXT);
 	enum res r = explain_render(trace, evidence, &out);
-	fwrite(out.ptr, 1, out.len, stdout);
+	(void)buf_write(&out, stdout);
 	buf_done(&out);
 	return r == RES_OK ? EX_OK :
 	    cli_fail(cli_status(r), "the record is damaged: %s", res_text(r));

@@ -56,7 +56,7 @@ print_report(const struct report_options *o, const struct report *r)
 	if (o->preview) {
 		buf_init(&out, AGGREGATE_MAX_XML);
 		res = aggregate_preview(r->aggregate, &r->facts, &out);
-		fwrite(out.ptr, 1, out.len, stdout);
+		(void)buf_write(&out, stdout);
 		buf_done(&out);
 		return res == RES_OK ? EX_OK :
 		    cli_fail(cli_status(res), "%s", res_text(res));

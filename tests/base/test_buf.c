@@ -25,6 +25,31 @@ test_grows(void **state)
 }
 
 static void
+test_write(void **state)
+{
+	struct buf b;
+	char back[8];
+	(void)state;
+	buf_init(&b, 100);
+	FILE *f = tmpfile();
+	assert_non_null(f);
+	assert_true(buf_write(&b, f)); /* nothing, from no memory */
+	buf_add_c(&b, "a\nb");
+	assert_true(buf_write(&b, f));
+	rewind(f);
+	assert_int_equal(fread(back, 1, sizeof back, f), 3);
+	assert_memory_equal(back, "a\nb", 3);
+	fclose(f);
+	FILE *full = fopen("/dev/full", "w");
+	if (full != NULL) {
+		setvbuf(full, NULL, _IONBF, 0);
+		assert_false(buf_write(&b, full));
+		fclose(full);
+	}
+	buf_done(&b);
+}
+
+static void
 test_limit(void **state)
 {
 	(void)state;
@@ -125,6 +150,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_error_is_sticky),
 		cmocka_unit_test(test_formats),

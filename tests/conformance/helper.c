@@ -358,7 +358,7 @@ json_finish(struct buf *b)
 	buf_add_char(b, '\n');
 	if (b->error != RES_OK)
 		die(EX_SOFTWARE, "output", res_text(b->error));
-	fwrite(b->ptr, 1, b->len, stdout);
+	(void)buf_write(b, stdout);
 	buf_done(b);
 }
 
@@ -567,7 +567,7 @@ run_canon_body(struct options *o)
 		sink_push(s, text.ptr, text.len);
 	}
 	need(sink_finish(s), "canonicalizing");
-	fwrite(b.ptr, 1, b.len, stdout);
+	(void)buf_write(&b, stdout);
 	buf_done(&b);
 }
 
@@ -611,7 +611,7 @@ run_canon_header(struct options *o)
 		at = end;
 	}
 	need(sink_finish(out), "canonicalizing");
-	fwrite(b.ptr, 1, b.len, stdout);
+	(void)buf_write(&b, stdout);
 	buf_done(&b);
 }
 

@@ -136,7 +136,7 @@ run_charset(struct options *o)
 	charset_decode(str_c(option_needed(o, "charset")),
 	    file_read(o->arena, only_file(o)), &b);
 	need(b.error, "output");
-	fwrite(b.ptr, 1, b.len, stdout);
+	(void)buf_write(&b, stdout);
 	buf_done(&b);
 }
 
@@ -154,7 +154,7 @@ run_html(struct options *o)
 	buf_done(&text);
 	html_finish(&h);
 	need(b.error, "output");
-	fwrite(b.ptr, 1, b.len, stdout);
+	(void)buf_write(&b, stdout);
 	buf_done(&b);
 }
 
