@@ -84,17 +84,17 @@ open_file(const char *path, int flags, sqlite3 **out)
 	    rc == SQLITE_NOTADB || rc == SQLITE_CORRUPT ? RES_CORRUPT : RES_IO;
 }
 
-static int
-version_of(sqlite3 *db)
+/* -1 when it cannot be read. */
+static int64_t
+pragma_number(sqlite3 *db, const char *pragma)
 {
 	sqlite3_stmt *s = NULL;
-	int version = -1;
-	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL) ==
-		SQLITE_OK &&
+	int64_t n = -1;
+	if (sqlite3_prepare_v2(db, pragma, -1, &s, NULL) == SQLITE_OK &&
 	    sqlite3_step(s) == SQLITE_ROW)
-		version = sqlite3_column_int(s, 0);
+		n = sqlite3_column_int64(s, 0);
 	sqlite3_finalize(s);
-	return version;
+	return n;
 }
 
 static enum res
@@ -107,7 +107,7 @@ open_writer(struct decisions *d)
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &d->db);
 	if (r != RES_OK)
 		return r;
-	int version = version_of(d->db);
+	int64_t version = pragma_number(d->db, "PRAGMA user_version");
 	if ((version == 0 || version == SCHEMA_VERSION) &&
 	    sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v3(d->db, insert, -1, SQLITE_PREPARE_PERSISTENT,
@@ -159,18 +159,6 @@ write_one(struct decisions *d, const struct decision_entry *e)
 	}
 	if (!good)
 		atomic_fetch_add(&d->dropped, 1);
-}
-
-static int64_t
-pragma_number(sqlite3 *db, const char *pragma)
-{
-	sqlite3_stmt *s = NULL;
-	int64_t n = 0;
-	if (sqlite3_prepare_v2(db, pragma, -1, &s, NULL) == SQLITE_OK &&
-	    sqlite3_step(s) == SQLITE_ROW)
-		n = sqlite3_column_int64(s, 0);
-	sqlite3_finalize(s);
-	return n;
 }
 
 static void

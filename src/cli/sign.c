@@ -14,6 +14,7 @@
 #include "auth/dkim_sign.h"
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "flow/file.h"
 #include "flow/keyfiles.h"
 #include "keys/keyring.h"
 #include "mail/address.h"
@@ -279,22 +280,13 @@ static enum res
 hash_file(struct job *j, int fd, bool *out_lf)
 {
 	static const struct reader_ops ops = { end_of_header, body };
-	char chunk[CHUNK];
 	struct reader *r =
 	    reader_new(j->arena, j->header, READER_AUTO, &ops, j);
 	if (r == NULL)
 		return RES_NOMEM;
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof chunk);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return RES_IO;
-		if (n == 0)
-			break;
-		sink_push(reader_sink(r), chunk, (size_t)n);
-	}
-	enum res result = sink_finish(reader_sink(r));
+	enum res result = file_push(reader_sink(r), fd);
+	if (result == RES_OK)
+		result = sink_finish(reader_sink(r));
 	if (result == RES_OK && j->body == NULL)
 		result = end_of_header(j, j->header);
 	if (result == RES_OK)

@@ -27,27 +27,33 @@ body(void *context, const char *bytes, size_t len)
 }
 
 enum res
+file_push(struct sink *s, int fd)
+{
+	char chunk[CHUNK];
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof chunk);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n == 0 ? RES_OK : RES_IO;
+		sink_push(s, chunk, (size_t)n);
+	}
+}
+
+enum res
 file_feed(struct message *m, int fd, bool *out_malformed)
 {
 	static const struct reader_ops ops = { end_of_header, body };
-	char chunk[CHUNK];
 	struct header *h = header_new(
 	    m->arena, (size_t)m->config->max_header_bytes);
 	struct reader *r = h != NULL ?
 	    reader_new(m->arena, h, READER_AUTO, &ops, m) : NULL;
 	if (r == NULL)
 		return RES_NOMEM;
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof chunk);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return RES_IO;
-		if (n == 0)
-			break;
-		sink_push(reader_sink(r), chunk, (size_t)n);
-	}
-	enum res result = sink_finish(reader_sink(r));
+	enum res result = file_push(reader_sink(r), fd);
+	if (result != RES_OK)
+		return result;
+	result = sink_finish(reader_sink(r));
 	if (out_malformed != NULL)
 		*out_malformed = reader_malformed(r);
 	/* the reader has no other limits than the header's */

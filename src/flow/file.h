@@ -6,6 +6,9 @@
 #include "base/err.h"
 #include "flow/message.h"
 
+/* Push all of `fd` into `s`, without finishing it. RES_IO with errno. */
+HN_CHECK enum res file_push(struct sink *s, int fd);
+
 /* Read all of `fd` (LF or CRLF decided by the first line end) into header and
  * body of `m`, up to end of body; call message_finish afterwards. RES_IO with
  * errno when reading fails. *out_malformed (may be NULL): the header ended at

@@ -74,25 +74,17 @@ seal_finish(struct message *m)
 		.header_canon = CANON_RELAXED,
 		.body_canon = CANON_RELAXED,
 	};
-	switch (arc_seal_fields(m->arena, h, &d->arc, &o, m->hashes,
+	enum res r = arc_seal_fields(m->arena, h, &d->arc, &o, m->hashes,
 	    m->seal_body_index, m->session->env->signer, m->seal_key, &aar, &ams,
-	    &as)) {
-	case RES_OK:
-		edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Authentication-Results",
-		    aar);
-		edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Message-Signature", ams);
-		edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Seal", as);
-		m->sealed = true;
+	    &as);
+	if (r == RES_INVALID) /* a chain that must not grow (RFC 8617 §5.1) */
 		return;
-	case RES_INVALID: /* a chain that must not grow (RFC 8617 §5.1) */
+	if (r != RES_OK) {
+		sign_failed(m, r, "Message could not be sealed");
 		return;
-	case RES_AGAIN:
-	case RES_NOTFOUND:
-	case RES_TIMEOUT:
-		message_refuse(m, REPLY_TEMPFAIL, "451", "4.3.0", "signer",
-		    "Signing is not available now");
-		return;
-	default:
-		message_internal(m, "Message could not be sealed");
 	}
+	edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Authentication-Results", aar);
+	edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Message-Signature", ams);
+	edits_add(m, EDIT_KIND_INSERT, 0, "ARC-Seal", as);
+	m->sealed = true;
 }

@@ -332,26 +332,29 @@ may_sign(struct message *m, const struct signing *s)
 	return false;
 }
 
+void
+sign_failed(struct message *m, enum res r, const char *what)
+{
+	if (r == RES_AGAIN || r == RES_NOTFOUND || r == RES_TIMEOUT)
+		message_refuse(m, REPLY_TEMPFAIL, "451", "4.3.0", "signer",
+		    "Signing is not available now");
+	else
+		message_internal(m, what);
+}
+
 static void
 sign_one(struct message *m, const struct header *h, struct signing *s)
 {
 	struct dkim_sign_options o = sign_options(m, s);
 	struct str value;
-	switch (dkim_sign_field(m->arena, h, &o, m->hashes, s->body_index,
-	    m->session->env->signer, s->key, &value)) {
-	case RES_OK:
-		edits_add(m, EDIT_KIND_INSERT, 1, "DKIM-Signature", value);
-		m->signed_count++;
+	enum res r = dkim_sign_field(m->arena, h, &o, m->hashes, s->body_index,
+	    m->session->env->signer, s->key, &value);
+	if (r != RES_OK) {
+		sign_failed(m, r, "Message could not be signed");
 		return;
-	case RES_AGAIN:
-	case RES_NOTFOUND:
-	case RES_TIMEOUT:
-		message_refuse(m, REPLY_TEMPFAIL, "451", "4.3.0", "signer",
-		    "Signing is not available now");
-		return;
-	default:
-		message_internal(m, "Message could not be signed");
 	}
+	edits_add(m, EDIT_KIND_INSERT, 1, "DKIM-Signature", value);
+	m->signed_count++;
 }
 
 void

@@ -164,6 +164,8 @@ void judge_match_facts(struct message *m, struct match_facts *out);
 /* sign.c */
 void sign_begin(struct message *m);
 void sign_finish(struct message *m);
+/* A signer that is away is a tempfail, the rest a fault of ours. */
+void sign_failed(struct message *m, enum res r, const char *what);
 
 /* results.c: sets decision.results to the field's value; ptr NULL without
  * memory. *out_payload is the part behind the id. */
