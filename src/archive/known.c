@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/segment_reader.h"
+#include "archive/recover.h"
 #include "archive/store_dir.h"
 #include "base/codec.h"
 
@@ -68,37 +68,39 @@ known_add(struct known *k, const uint8_t sha256[32])
 	return RES_OK;
 }
 
-/* Frames that cannot be read are passed over: what they held may come in
- * once more, which loses nothing. */
 static enum res
-read_shard(struct known *k, const struct shard_entry *e)
+on_message(void *context, const uint8_t sha256[32], uint64_t offset)
 {
+	(void)offset;
+	return known_add(context, sha256);
+}
+
+/* What an interrupted import wrote may not be on disk yet: after the sync it
+ * is, and what the scan then finds is there to stay. */
+static enum res
+read_shard(struct known *k, const struct archive_io *io,
+    const struct shard_entry *e, struct err *err)
+{
+	const struct recover_seen seen = { on_message, k };
 	struct segment_reader *reader;
-	struct segment_frame f;
-	uint64_t at = SHARD_HEADER_BYTES, next = 0;
 	struct err ignored = { "" };
-	if (segment_reader_open(e->dir, NULL, &ignored, &reader) != RES_OK)
+	if (segment_reader_open(e->dir, io, &ignored, &reader) != RES_OK)
 		return RES_OK;
-	enum res r, kept = RES_OK;
-	while (kept == RES_OK) {
-		struct frame_body body;
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT)
-			r = segment_reader_resync(reader, at, next, &f);
-		if (r != RES_OK)
-			break;
-		if (f.header.type == FRAME_MESSAGE &&
-		    segment_reader_peek_body(reader, &f, &body) == RES_OK)
-			kept = known_add(k, body.sha256);
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
+	struct recovery *rec = malloc(sizeof *rec);
+	enum res r = rec != NULL ? segment_reader_sync(reader, err) : RES_NOMEM;
+	if (r == RES_OK) {
+		r = recover_scan(reader, 0, 0, &seen, rec);
+		if (r != RES_NOMEM && r != RES_LIMIT)
+			r = RES_OK;
 	}
 	segment_reader_close(&reader);
-	return kept;
+	free(rec);
+	return r;
 }
 
 enum res
-known_new(const char *store_path, struct err *err, struct known **out)
+known_new(const char *store_path, const struct archive_io *io, struct err *err,
+    struct known **out)
 {
 	struct shard_entry *entries;
 	size_t count;
@@ -110,7 +112,7 @@ known_new(const char *store_path, struct err *err, struct known **out)
 		    store_path, NULL, a, err, &entries, &count);
 	for (size_t i = 0; r == RES_OK && i < count; i++)
 		if (entries[i].status == RES_OK)
-			r = read_shard(k, &entries[i]);
+			r = read_shard(k, io, &entries[i], err);
 	if (r == RES_LIMIT)
 		r = RES_OK; /* enough are known */
 	arena_free(&a);

@@ -5,19 +5,26 @@
 struct scan {
 	struct segment_reader *reader;
 	uint64_t checked;
-	struct dedupe *dedupe;
+	const struct recover_seen *seen;
 	struct recovery *out;
 };
 
-/* Is the frame whole? Remembers its content. */
+static enum res
+tell(const struct scan *s, const struct segment_frame *f,
+    const struct frame_body *b)
+{
+	return s->seen->message(s->seen->context, b->sha256, f->offset);
+}
+
+/* Is the frame whole? */
 static enum res
 look_inside(struct scan *s, const struct segment_frame *f)
 {
 	if (f->offset < s->checked) {
 		struct frame_body b;
-		if (s->dedupe != NULL && f->header.type == FRAME_MESSAGE &&
+		if (s->seen != NULL && f->header.type == FRAME_MESSAGE &&
 		    segment_reader_peek_body(s->reader, f, &b) == RES_OK)
-			dedupe_add(s->dedupe, b.sha256, f->offset);
+			return tell(s, f, &b);
 		return RES_OK;
 	}
 	struct segment_content c;
@@ -32,10 +39,10 @@ look_inside(struct scan *s, const struct segment_frame *f)
 	if (r == RES_OK && (f->header.flags & FRAME_BODY_IN_FILE) &&
 	    !segment_body_file_ok(segment_reader_dir(s->reader), &c.body))
 		r = RES_CORRUPT;
-	if (r == RES_OK && s->dedupe != NULL &&
+	if (r == RES_OK && s->seen != NULL &&
 	    f->header.type == FRAME_MESSAGE &&
 	    c.state[BLOCK_BODY] == BLOCK_WHOLE)
-		dedupe_add(s->dedupe, c.body.sha256, f->offset);
+		r = tell(s, f, &c.body);
 	arena_free(&a);
 	return r;
 }
@@ -166,9 +173,9 @@ scan_all(struct scan *s)
 
 enum res
 recover_scan(struct segment_reader *r, uint64_t floor, uint64_t checked,
-    struct dedupe *dedupe, struct recovery *out)
+    const struct recover_seen *seen, struct recovery *out)
 {
-	struct scan s = { r, checked, dedupe, out };
+	struct scan s = { r, checked, seen, out };
 	*out = (struct recovery){ .end = SHARD_HEADER_BYTES, .floor = floor };
 	merkle_init(&out->tree);
 	enum res res = segment_reader_size(r, &out->file_bytes);

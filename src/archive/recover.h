@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "archive/dedupe.h"
 #include "archive/merkle.h"
 #include "archive/segment_reader.h"
 
@@ -31,10 +30,18 @@ struct recovery {
 	struct recover_range damage[RECOVER_MAX_DAMAGE];
 };
 
+/* Told of each message that stays; anything but RES_OK ends the scan with
+ * that answer. */
+struct recover_seen {
+	enum res (*message)(
+	    void *context, const uint8_t sha256[32], uint64_t offset);
+	void *context;
+};
+
 /* `floor`: durable length known from elsewhere (index, successor); 0 = none.
- * Frames before `checked` get only their header looked at. Contents found go
- * to `dedupe` (may be NULL). RES_UNSUPPORTED: a frame of a later version. */
+ * Frames before `checked` get only their header looked at. `seen` may be
+ * NULL. RES_UNSUPPORTED: a frame of a later version. */
 HN_CHECK enum res recover_scan(struct segment_reader *r, uint64_t floor,
-    uint64_t checked, struct dedupe *dedupe, struct recovery *out);
+    uint64_t checked, const struct recover_seen *seen, struct recovery *out);
 
 #endif

@@ -131,6 +131,16 @@ segment_reader_size(const struct segment_reader *r, uint64_t *out)
 	return io_size(r->fd, out);
 }
 
+enum res
+segment_reader_sync(const struct segment_reader *r, struct err *err)
+{
+	if (r->io->fdatasync(r->io, r->fd) == 0)
+		return RES_OK;
+	err_set(err, "%s/segment: cannot be synced: %s", r->dir,
+	    strerror(errno));
+	return RES_IO;
+}
+
 static enum res
 fill_window(struct segment_reader *r, uint64_t offset, size_t len)
 {

@@ -37,6 +37,11 @@ const char *segment_reader_dir(const struct segment_reader *r);
 HN_CHECK enum res segment_reader_size(
     const struct segment_reader *r, uint64_t *out);
 
+/* Make what was written so far durable, whoever wrote it. RES_IO: it is not,
+ * and no later sync can tell (a line in `err`). */
+HN_CHECK enum res segment_reader_sync(
+    const struct segment_reader *r, struct err *err);
+
 struct segment_frame {
 	uint64_t offset;
 	struct frame_header header;

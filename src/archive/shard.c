@@ -331,6 +331,13 @@ secure_names(const struct shard *s)
 	return r;
 }
 
+static enum res
+remember(void *dedupe, const uint8_t sha256[32], uint64_t offset)
+{
+	dedupe_add(dedupe, sha256, offset);
+	return RES_OK;
+}
+
 enum res
 shard_open(const struct shard_env *env, const struct shard_entry *entry,
     uint64_t floor, struct err *err, struct shard **out)
@@ -355,8 +362,9 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 		s->header = *segment_reader_shard(reader);
 		if (index_peek(s->dir, &applied) == RES_OK)
 			checked = applied.offset;
+		const struct recover_seen seen = { remember, s->dedupe };
 		r = recover_scan(reader, checked > floor ? checked : floor,
-		    checked, s->dedupe, rec);
+		    checked, &seen, rec);
 	}
 	if (r == RES_OK)
 		r = settle(s, rec);

@@ -141,7 +141,7 @@ importer_open(struct importer *im, bool knowing)
 		return cli_fail(EX_TEMPFAIL,
 		    "%s: another import is running; try again when it is done",
 		    im->path);
-	r = known_new(im->path, &err, &im->known);
+	r = known_new(im->path, NULL, &err, &im->known);
 	return r == RES_OK ? EX_OK : fail_res(im->path, &err, r);
 }
 
