@@ -43,6 +43,12 @@ close_view(struct shard_view *v)
 	v->used = 0;
 }
 
+const char *
+archive_reader_path(const struct archive_reader *r)
+{
+	return r->path;
+}
+
 void
 archive_reader_close(struct archive_reader **r)
 {

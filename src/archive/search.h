@@ -17,6 +17,7 @@ struct archive_reader;
 HN_CHECK enum res archive_reader_open(
     const char *path, struct err *err, struct archive_reader **out);
 void archive_reader_close(struct archive_reader **r);
+const char *archive_reader_path(const struct archive_reader *r);
 
 /* --- query --- */
 struct query;

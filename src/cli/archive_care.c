@@ -157,10 +157,11 @@ archive_reindex_main(int argc, char **argv)
 	if (a == NULL)
 		return cli_fail(EX_OSERR, "out of memory");
 	struct archive_reader *r = archive_place_open(&place, a, &status);
-	if (r != NULL) {
+	if (r != NULL)
+		status = cli_become_owner(archive_reader_path(r));
+	if (r != NULL && status == EX_OK) {
 		enum res res = archive_reindex(
 		    r, show_progress, &terminal, &err);
-		status = EX_OK;
 		if (res != RES_OK)
 			status = cli_fail(cli_status(res), "%s",
 			    err.text[0] != '\0' ? err.text : res_text(res));

@@ -320,12 +320,14 @@ open_output(struct export *x)
 static int
 close_output(struct export *x, int status)
 {
+	FILE *const files[] = { x->mbox, x->manifest };
 	bool bad = false;
-	if (x->mbox != NULL)
-		bad = x->mbox == stdout ? fflush(stdout) != 0
-					: fclose(x->mbox) != 0;
-	if (x->manifest != NULL)
-		bad = fclose(x->manifest) != 0 || bad;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		if (files[i] == NULL || files[i] == stdout)
+			continue;
+		bad = ferror(files[i]) != 0 || bad;
+		bad = fclose(files[i]) != 0 || bad;
+	}
 	if (bad && status == EX_OK)
 		status = cli_fail(EX_IOERR, "%s: write error", x->to);
 	return status;

@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sysexits.h>
 
 int
@@ -14,6 +16,17 @@ cli_fail(int status, const char *fmt, ...)
 	fputc('\n', stderr);
 	va_end(ap);
 	return status;
+}
+
+int
+cli_end(int status)
+{
+	bool before = ferror(stdout) != 0;
+	errno = 0;
+	if (fflush(stdout) == 0 && !before)
+		return status;
+	return cli_fail(EX_IOERR, "standard output: %s",
+	    errno != 0 ? strerror(errno) : "not all could be written");
 }
 
 int

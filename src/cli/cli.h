@@ -19,6 +19,9 @@ struct command {
 
 /* Print "hanaper: …" to stderr and return `status`. */
 int cli_fail(int status, const char *fmt, ...) HN_PRINTF(2, 3);
+/* What was printed is on its way: `status`, or a complaint and EX_IOERR. Every
+ * subcommand ends in it; nobody need look at what printf says. */
+int cli_end(int status);
 /* The sysexits status that fits `r`: EX_CONFIG, EX_NOINPUT, EX_NOPERM, … */
 int cli_status(enum res r);
 /* "hanaper: unknown option …, see hanaper(1)" and EX_USAGE. */
@@ -43,6 +46,11 @@ struct config *cli_config(const char *path, int *out_status);
  * the configuration. */
 HN_CHECK enum res cli_resolver(const struct config *c, const char *zone,
     struct err *err, struct resolver **out);
+
+/* What a command run by root makes in `dir` must be the user's to whom `dir`
+ * belongs, or the daemon could not write it: when root runs us, go on as that
+ * user, for good. */
+int cli_become_owner(const char *dir);
 
 int cmd_archive(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

@@ -1,6 +1,5 @@
 /* hanaper explain: why a message was treated as it was. By decision id or
  * queue id from the decision store, or for a file as if it came now. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -98,8 +97,5 @@ cmd_explain(int argc, char **argv)
 		status = explain_kept(&o, what);
 	}
 	offline_done(&o);
-	if (fflush(stdout) != 0)
-		status = cli_fail(EX_IOERR, "standard output: %s",
-		    strerror(errno));
 	return status;
 }

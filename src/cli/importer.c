@@ -63,7 +63,13 @@ importer_place(struct importer *im, const struct archive_place *p)
 	im->roll_bytes = config->archive_roll_size;
 	im->reserve_bytes = config->archive_reserve;
 	config_unref(&config);
-	return im->path != NULL ? EX_OK : cli_fail(EX_TEMPFAIL, "out of memory");
+	if (im->path == NULL)
+		return cli_fail(EX_TEMPFAIL, "out of memory");
+	/* the daemon could not write what root makes */
+	if (geteuid() == 0 && access(im->path, F_OK) != 0)
+		return cli_fail(EX_NOPERM, "%s: %s; the daemon makes it at its "
+		    "start", im->path, strerror(errno));
+	return EX_OK;
 }
 
 static void

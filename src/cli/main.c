@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -25,8 +26,8 @@ help(FILE *out)
 	return out == stdout ? EX_OK : EX_USAGE;
 }
 
-int
-main(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
 	if (argc < 2)
 		return help(stderr);
@@ -41,4 +42,14 @@ main(int argc, char **argv)
 			return c->run(argc - 1, argv + 1);
 	return cli_fail(EX_USAGE,
 	    "unknown command '%s'; `hanaper help` lists them", argv[1]);
+}
+
+/* Nobody reading is an error like a full disk: it is told, and what a command
+ * has under way (reports being sent, keys being changed) is brought to its
+ * end. */
+int
+main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN);
+	return cli_end(run(argc, argv));
 }

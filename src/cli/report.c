@@ -12,6 +12,7 @@
 
 #define USAGE                                                               \
 	"dmarc --domain DOMAIN [--day YYYY-MM-DD] [--preview] [-O FILE]\n"  \
+	"       hanaper report dmarc --list [--day YYYY-MM-DD] [--json]\n"   \
 	"       hanaper report list [--day YYYY-MM-DD] [--json]\n"          \
 	"       hanaper report send [--day YYYY-MM-DD] [--dry-run]\n"       \
 	"           [--verbose] [--sendmail PATH] [--zone FILE]\n"          \
@@ -75,6 +76,8 @@ report_dmarc(struct report_options *o)
 	struct err err = { "" };
 	struct report r;
 	struct str domain;
+	if (o->list)
+		return report_list(o);
 	if (o->domain == NULL)
 		return cli_fail(EX_USAGE, "report dmarc wants --domain");
 	domain = arena_lower(o->arena, str_c(o->domain));
@@ -184,6 +187,7 @@ static const struct option options[] = {
 	{ "preview", no_argument, NULL, 'p' },
 	{ "output", required_argument, NULL, 'O' },
 	{ "json", no_argument, NULL, 'j' },
+	{ "list", no_argument, NULL, 'l' },
 	{ "dry-run", no_argument, NULL, 'n' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "sendmail", required_argument, NULL, 's' },
@@ -210,6 +214,9 @@ take_option(struct report_options *o, int option)
 		return true;
 	case 'j':
 		o->json = true;
+		return true;
+	case 'l':
+		o->list = true;
 		return true;
 	case 'n':
 		o->dry_run = true;
@@ -252,9 +259,6 @@ cmd_report(int argc, char **argv)
 			status = commands[i].run(&o);
 		offline_done(&o.offline);
 		arena_free(&o.arena);
-		if (fflush(stdout) != 0)
-			status = cli_fail(EX_IOERR, "standard output: %s",
-			    strerror(errno));
 		return status;
 	}
 	return cli_usage("report", USAGE);

@@ -10,7 +10,7 @@
 struct report_options {
 	struct offline offline; /* configuration, clock and, to send, DNS */
 	const char *domain, *day, *out, *sendmail;
-	bool preview, dry_run, verbose, json;
+	bool preview, list, dry_run, verbose, json;
 	int64_t now_s, day_number; /* days since 1970; the day asked for */
 	struct str submitter, org, email, decisions, reports;
 	struct arena *arena;       /* of the command */

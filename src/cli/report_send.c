@@ -306,6 +306,10 @@ report_send(struct report_options *o)
 	int status = check_settings(o);
 	if (status != EX_OK)
 		return status;
+	/* nothing has been opened in it yet */
+	status = cli_become_owner(o->offline.env.config->state_dir.ptr);
+	if (status != EX_OK)
+		return status;
 	enum res r = open_state(&s, &err);
 	if (r == RES_OK)
 		r = send_days(&s, &err);

@@ -49,12 +49,25 @@ wait_for(pid_t child)
 	return EX_TEMPFAIL;
 }
 
+/* We ignore SIGPIPE; an MTA must not inherit that. */
+static int
+as_from_a_shell(posix_spawnattr_t *a)
+{
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGPIPE);
+	int rc = posix_spawnattr_setsigdefault(a, &signals);
+	return rc == 0 ? posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGDEF) :
+			 rc;
+}
+
 int
 sendmail_run(const char *path, const char *from, struct str message)
 {
 	char t[] = "-t", i[] = "-i", f[] = "-f", sender[512], name[4096];
 	char *const argv[] = { name, t, i, f, sender, NULL };
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	pid_t child;
 	if ((size_t)snprintf(sender, sizeof sender, "%s", from) >=
 		sizeof sender ||
@@ -67,11 +80,16 @@ sendmail_run(const char *path, const char *from, struct str message)
 		fclose(input);
 		return EX_OSERR;
 	}
+	(void)posix_spawnattr_init(&attributes); /* cannot fail with glibc */
 	int rc = posix_spawn_file_actions_adddup2(
 	    &actions, fileno(input), STDIN_FILENO);
 	if (rc == 0)
-		rc = posix_spawn(&child, path, &actions, NULL, argv, environ);
+		rc = as_from_a_shell(&attributes);
+	if (rc == 0)
+		rc = posix_spawn(
+		    &child, path, &actions, &attributes, argv, environ);
 	int status = rc == 0 ? wait_for(child) : EX_UNAVAILABLE;
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	fclose(input);
 	return status;

@@ -382,7 +382,7 @@ copy_from_line(FILE *in)
 	free(line);
 }
 
-static void
+static enum res
 copy_message(FILE *in, const struct str *values, size_t count, bool lf)
 {
 	char chunk[CHUNK];
@@ -396,6 +396,7 @@ copy_message(FILE *in, const struct str *values, size_t count, bool lf)
 		print_field(values[i], lf);
 	while ((n = fread(chunk, 1, sizeof chunk, in)) > 0)
 		fwrite(chunk, 1, n, stdout);
+	return ferror(in) ? RES_IO : RES_OK;
 }
 
 /* A seekable stream of the file: itself, or a copy. */
@@ -445,15 +446,14 @@ sign_file(struct sign *s, const char *file)
 	    hash_file(&j, fileno(in), &lf) : RES_NOMEM;
 	if (r == RES_OK)
 		r = sign_with_all(&j, &err, values, &count);
+	if (r == RES_OK && !s->field_only)
+		r = copy_message(in, values, count, lf);
+	for (size_t i = 0; r == RES_OK && s->field_only && i < count; i++)
+		print_field(values[i], lf);
 	int status = cli_status(r);
 	if (r != RES_OK)
 		cli_fail(status, "%s: %s", file, err.text[0] != '\0' ?
 		    err.text : r == RES_IO ? strerror(errno) : res_text(r));
-	else if (s->field_only)
-		for (size_t i = 0; i < count; i++)
-			print_field(values[i], lf);
-	else
-		copy_message(in, values, count, lf);
 	arena_free(&j.arena);
 	if (in != stdin)
 		fclose(in);
@@ -471,9 +471,6 @@ cmd_sign(int argc, char **argv)
 		status = sign_file(&s, "-");
 	for (int i = optind; status == EX_OK && i < argc; i++)
 		status = sign_file(&s, argv[i]);
-	if (fflush(stdout) != 0)
-		status = cli_fail(EX_IOERR, "standard output: %s",
-		    strerror(errno));
 	signer_free(&s.signer);
 	config_unref(&s.config);
 	arena_free(&s.arena);

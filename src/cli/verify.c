@@ -1,6 +1,5 @@
 /* hanaper verify: all methods over message files, by the same path that mail
  * takes through the daemon. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -171,8 +170,5 @@ cmd_verify(int argc, char **argv)
 			status = one;
 	}
 	offline_done(&o);
-	if (fflush(stdout) != 0)
-		status = cli_fail(EX_IOERR, "standard output: %s",
-		    strerror(errno));
 	return status;
 }

@@ -223,6 +223,7 @@ def what_is_due_is_listed():
     check([r["excluded"] for r in rows], [True, False, False, False])
     check([d["state"] for d in rows[3]["destinations"]], ["due"] * 3)
     check_in(b"strict.example: ", report("list").stdout)
+    check(report("dmarc", "--list").stdout, report("list").stdout)
 
 
 @cases.add
