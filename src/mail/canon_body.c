@@ -25,7 +25,7 @@ struct body {
 	bool relaxed;
 	bool blank, cr, wrote;
 	uint64_t crlfs;
-	canon_scan_fn *scan;
+	const struct canon_scanner *scanner;
 	size_t staged;
 	char stage[4096];
 };
@@ -141,7 +141,7 @@ struct walk {
 	size_t start, len;
 };
 
-/* A marked byte at `at`: find the run of blanks it belongs to and write it in
+/* A spot at `at`: find the run of blanks it belongs to and write it in
  * canonical form. One SP before anything but CRLF needs no change. The middle
  * ends with a data byte, so looking ahead stays inside. */
 static void
@@ -171,36 +171,93 @@ fix_blanks(struct body *b, struct walk *w, size_t at)
 }
 
 static void
-fix_marked(struct body *b, struct walk *w, size_t base, uint64_t mask)
+fix_spots(struct body *b, struct walk *w, size_t base, uint64_t spots)
 {
-	for (; mask != 0; mask &= mask - 1) {
-		size_t at = base + (size_t)__builtin_ctzll(mask);
+	for (; spots != 0; spots &= spots - 1) {
+		size_t at = base + (size_t)__builtin_ctzll(spots);
 		if (at >= w->start)
 			fix_blanks(b, w, at);
 	}
 }
 
-#define BATCH_BLOCKS 64
+/* Which bytes of the block at `at` go: of a run of blanks all but the last,
+ * before CRLF that one too. Looking ahead stays inside, as above. */
+static uint64_t
+dropped(const struct walk *w, size_t at, const struct canon_marks *m)
+{
+	const char *p = w->p + at;
+	char c = at + CANON_SCAN_BLOCK < w->len ? p[CANON_SCAN_BLOCK] : '\0';
+	uint64_t next_blank = ascii_is_wsp(c), next_cr = c == '\r';
+	uint64_t drop = m->blank & (m->blank >> 1 | next_blank << 63);
+	/* a spot that is no blank is a CR behind one */
+	uint64_t last = m->blank & ~drop & (m->spots >> 1 | next_cr << 63);
+	for (; last != 0; last &= last - 1) {
+		int i = __builtin_ctzll(last);
+		drop |= (uint64_t)(p[i + 2] == '\n') << i;
+	}
+	return drop;
+}
+
+/* A block with many spots. */
+static void
+fix_dense(
+    struct body *b, struct walk *w, size_t at, const struct canon_marks *m)
+{
+	const char *p = w->p;
+	uint64_t drop = dropped(w, at, m);
+	if (w->start >= at + CANON_SCAN_BLOCK)
+		return;
+	if (w->start > at) {
+		drop |= ((uint64_t)1 << (w->start - at)) - 1;
+	} else if (w->start < at) {
+		/* one SP before may have to go for what begins here */
+		bool goes = ascii_is_wsp(p[at - 1]) &&
+		    (ascii_is_wsp(p[at]) ||
+			(p[at] == '\r' && p[at + 1] == '\n'));
+		emit(b, p + w->start, at - goes - w->start);
+	}
+	if (sizeof b->stage - b->staged < CANON_SCAN_BLOCK)
+		flush(b);
+	size_t n = b->scanner->pack(p + at, drop, b->stage + b->staged);
+	b->staged += n;
+	b->wrote = b->wrote || n != 0;
+	w->start = at + CANON_SCAN_BLOCK;
+}
+
+static void
+fix_block(
+    struct body *b, struct walk *w, size_t at, const struct canon_marks *m)
+{
+	uint64_t but_one = m->spots & (m->spots - 1);
+	if ((but_one & (but_one - 1)) != 0) /* three spots or more */
+		fix_dense(b, w, at, m);
+	else
+		fix_spots(b, w, at, m->spots);
+}
 
 static void
 relax_middle(struct body *b, const char *p, size_t len)
 {
 	struct walk w = { p, 0, len };
-	uint64_t masks[BATCH_BLOCKS], carry = 0;
-	size_t at = 0;
-	while (len - at >= CANON_SCAN_BLOCK) {
-		size_t blocks = (len - at) / CANON_SCAN_BLOCK;
-		if (blocks > BATCH_BLOCKS)
-			blocks = BATCH_BLOCKS;
-		b->scan(p + at, blocks, masks, &carry);
-		for (size_t i = 0; i < blocks; i++, at += CANON_SCAN_BLOCK)
-			fix_marked(b, &w, at, masks[i]);
+	struct canon_marks marks[CANON_SCAN_BLOCKS];
+	uint64_t carry = 0;
+	size_t at = 0, blocks;
+	for (; len - at >= CANON_SCAN_BLOCK; at += blocks * CANON_SCAN_BLOCK) {
+		blocks = (len - at) / CANON_SCAN_BLOCK;
+		if (blocks > CANON_SCAN_BLOCKS)
+			blocks = CANON_SCAN_BLOCKS;
+		uint64_t dirty =
+		    b->scanner->scan(p + at, blocks, marks, &carry);
+		for (; dirty != 0; dirty &= dirty - 1) {
+			size_t i = (size_t)__builtin_ctzll(dirty);
+			fix_block(b, &w, at + i * CANON_SCAN_BLOCK, &marks[i]);
+		}
 	}
 	if (at < len) {
 		char last[CANON_SCAN_BLOCK] = { 0 };
 		memcpy(last, p + at, len - at);
-		b->scan(last, 1, masks, &carry);
-		fix_marked(b, &w, at, masks[0]);
+		b->scanner->scan(last, 1, marks, &carry);
+		fix_spots(b, &w, at, marks[0].spots);
 	}
 	emit(b, p + w.start, len - w.start);
 }
@@ -243,6 +300,6 @@ canon_body(struct arena *a, enum canon c, struct sink *next)
 	b->sink = (struct sink){ body_push, body_finish };
 	b->next = next;
 	b->relaxed = c == CANON_RELAXED;
-	b->scan = canon_scan_best();
+	b->scanner = canon_scanner_best();
 	return &b->sink;
 }

@@ -1,5 +1,6 @@
 /* Finds the spots of a body that relaxed canonicalization may have to change,
- * 64 bytes at a time. Used by canon_body.c alone. */
+ * 64 bytes at a time, and rewrites blocks that are full of them. Used by
+ * canon_body.c alone. */
 #ifndef MAIL_CANON_SCAN_H
 #define MAIL_CANON_SCAN_H
 
@@ -8,16 +9,34 @@
 
 #define CANON_SCAN_BLOCK 64
 
-/* For each of `blocks` blocks of 64 bytes at `p` one mask: bit i is set when
- * byte i is a HTAB, or is SP, HTAB or CR behind a SP or HTAB. `*carry` is 1
- * when the byte before `p` is such a blank, and is left for the next call. */
-typedef void canon_scan_fn(
-    const char *p, size_t blocks, uint64_t *masks, uint64_t *carry);
+/* What stands in a block of 64 bytes; bit i is byte i. */
+struct canon_marks {
+	uint64_t spots; /* a HTAB, or SP, HTAB or CR behind a SP or HTAB */
+	uint64_t blank; /* SP and HTAB */
+};
+
+#define CANON_SCAN_BLOCKS 64
+
+/* The marks of up to 64 blocks at `p`. `*carry` is 1 when the byte before `p`
+ * is a SP or HTAB, and is left for the next call. Gives which blocks have
+ * spots: bit i is block i. */
+typedef uint64_t canon_scan_fn(
+    const char *p, size_t blocks, struct canon_marks *marks, uint64_t *carry);
+
+/* The block at `p` without the bytes of `drop` and with SP for HTAB, to `out`,
+ * which has room for 64 bytes. Gives how many it are. */
+typedef size_t canon_pack_fn(const char *p, uint64_t drop, char *out);
+
+struct canon_scanner {
+	canon_scan_fn *scan;
+	canon_pack_fn *pack;
+};
 
 /* The fastest variant this processor has. */
-canon_scan_fn *canon_scan_best(void);
+const struct canon_scanner *canon_scanner_best(void);
 
-/* All variants usable here, for tests; NULL past the last. */
-canon_scan_fn *canon_scan_variant(size_t i);
+/* All variants usable here, for tests, from slow to fast; NULL past the
+ * last. */
+const struct canon_scanner *canon_scanner_variant(size_t i);
 
 #endif

@@ -206,22 +206,28 @@ test_scan_variants(void **state)
 	(void)state;
 	uint32_t seed = 7;
 	char text[CANON_SCAN_BLOCK * 5];
-	canon_scan_fn *plain = canon_scan_variant(0);
+	const struct canon_scanner *plain = canon_scanner_variant(0), *s;
 	for (int round = 0; round < 2000; round++) {
 		for (size_t i = 0; i < sizeof text; i++)
 			text[i] = " \t\r\nabc\xff"[next_random(&seed) % 8];
-		uint64_t want[5], got[5];
+		struct canon_marks want[5], got[5];
+		char want_text[CANON_SCAN_BLOCK], got_text[CANON_SCAN_BLOCK];
 		uint64_t carry_in = (uint64_t)(round & 1), carry = carry_in;
-		plain(text, 5, want, &carry);
-		for (size_t v = 1; canon_scan_variant(v) != NULL; v++) {
+		uint64_t dirty = plain->scan(text, 5, want, &carry);
+		uint64_t drop =
+		    (uint64_t)next_random(&seed) << 32 | next_random(&seed);
+		size_t len = plain->pack(text, drop, want_text);
+		for (size_t v = 1; (s = canon_scanner_variant(v)); v++) {
 			uint64_t c = carry_in;
-			canon_scan_variant(v)(text, 5, got, &c);
+			assert_int_equal(s->scan(text, 5, got, &c), dirty);
 			assert_memory_equal(want, got, sizeof want);
 			assert_int_equal(c, carry);
+			assert_int_equal(s->pack(text, drop, got_text), len);
+			assert_memory_equal(want_text, got_text, len);
 		}
 	}
-	assert_non_null(canon_scan_best());
-	assert_null(canon_scan_variant(99));
+	assert_non_null(canon_scanner_best());
+	assert_null(canon_scanner_variant(99));
 }
 
 static void
