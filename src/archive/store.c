@@ -27,6 +27,11 @@ struct store {
 	int64_t retry_us;
 	bool without_index;
 	struct clock clock;
+	void (*alarm)(void *context, const char *line);
+	void *alarm_context;
+	pthread_mutex_t alarm_mutex; /* guards the next two */
+	struct err last_alarm;
+	int64_t last_alarm_us;
 	pthread_mutex_t mutex;  /* guards what follows */
 	pthread_cond_t packer_free;
 	struct writer *writers[STORE_MAX_FAMILIES];
@@ -163,6 +168,34 @@ start_families(struct store *s, struct err *err)
 
 /* --- life --- */
 
+static void
+note_alarm(void *context, const char *line)
+{
+	struct store *s = context;
+	pthread_mutex_lock(&s->alarm_mutex);
+	err_clear(&s->last_alarm);
+	err_set(&s->last_alarm, "%s", line);
+	s->last_alarm_us = clock_now_us(&s->clock);
+	pthread_mutex_unlock(&s->alarm_mutex);
+	if (s->alarm != NULL)
+		s->alarm(s->alarm_context, line);
+}
+
+void
+store_last_alarm(struct store *s, struct err *out, int64_t *out_us)
+{
+	pthread_mutex_lock(&s->alarm_mutex);
+	*out = s->last_alarm;
+	*out_us = s->last_alarm_us;
+	pthread_mutex_unlock(&s->alarm_mutex);
+}
+
+const char *
+store_path(const struct store *s)
+{
+	return s->path;
+}
+
 /* What a crash left in tmp/: old, and locked by nobody. */
 static void
 clean_temporary(struct store *s)
@@ -200,14 +233,17 @@ store_open(
 	if (s == NULL)
 		return RES_NOMEM;
 	pthread_mutex_init(&s->mutex, NULL);
+	pthread_mutex_init(&s->alarm_mutex, NULL);
 	pthread_cond_init(&s->packer_free, NULL);
 	s->env = (struct shard_env){
 		.io = o->io != NULL ? o->io : &archive_io_system,
 		.store_path = s->path,
 		.reserve_bytes = o->reserve_bytes,
-		.alarm = o->alarm,
-		.alarm_context = o->alarm_context,
+		.alarm = note_alarm,
+		.alarm_context = s,
 	};
+	s->alarm = o->alarm;
+	s->alarm_context = o->alarm_context;
 	s->roll_bytes =
 	    o->roll_bytes != 0 ? o->roll_bytes : DEFAULT_ROLL_BYTES;
 	s->retry_us = o->retry_us;
@@ -243,6 +279,7 @@ store_close(struct store **store)
 		packer_free(&s->packers[i]);
 	pthread_cond_destroy(&s->packer_free);
 	pthread_mutex_destroy(&s->mutex);
+	pthread_mutex_destroy(&s->alarm_mutex);
 	free(s);
 	*store = NULL;
 }
@@ -323,6 +360,8 @@ store_counters(struct store *s, struct store_counters *out)
 		all.bytes_raw += c.bytes_raw;
 		all.bytes_stored += c.bytes_stored;
 		all.unapplied += c.unapplied;
+		all.refused += c.refused;
+		all.poisoned += c.poisoned;
 	}
 	pthread_mutex_unlock(&s->mutex);
 	*out = all;

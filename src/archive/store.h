@@ -79,7 +79,12 @@ HN_CHECK enum res store_submit(
 struct store_counters {
 	uint64_t messages, deliveries, groups, bytes_raw, bytes_stored,
 	    unapplied;
+	uint64_t refused;  /* submissions that were not stored */
+	uint64_t poisoned; /* shards given up after a failed write */
 };
 void store_counters(struct store *s, struct store_counters *out);
+/* The newest line for the operator and when it was said; "" and 0. */
+void store_last_alarm(struct store *s, struct err *out, int64_t *out_us);
+const char *store_path(const struct store *s);
 
 #endif

@@ -140,6 +140,9 @@ retire(struct writer *w, bool seal)
 	}
 	w->poisoned = s;
 	w->poisoned_applier = a;
+	pthread_mutex_lock(&w->mutex);
+	w->counters.poisoned++;
+	pthread_mutex_unlock(&w->mutex);
 	shard_alarm(&w->env,
 	    "%s: a write failed; the shard ends at %llu bytes, a new one is "
 	    "begun", s->dir, (unsigned long long)w->link.bytes);
@@ -498,8 +501,10 @@ count_group(struct writer *w, size_t count)
 	bool any = false;
 	for (size_t i = 0; i < count; i++) {
 		const struct draft *d = w->group[i]->draft;
-		if (w->group[i]->result != RES_OK)
+		if (w->group[i]->result != RES_OK) {
+			c->refused++;
 			continue;
+		}
 		any = true;
 		c->frames++;
 		c->deliveries += d->header.type == FRAME_DELIVERY;

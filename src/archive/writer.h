@@ -36,6 +36,7 @@ struct writer_options {
 struct writer_counters {
 	uint64_t frames, deliveries, groups, bytes_raw, bytes_stored,
 	    unapplied;
+	uint64_t refused, poisoned;
 };
 
 /* Recover the family's newest shard and start the thread. Shards that stay

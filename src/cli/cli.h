@@ -53,6 +53,7 @@ HN_CHECK enum res cli_resolver(const struct config *c, const char *zone,
 int cli_become_owner(const char *dir);
 
 int cmd_archive(int argc, char **argv);
+int cmd_status(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_check(int argc, char **argv);

@@ -12,6 +12,7 @@ static const struct command commands[] = {
 	{ "key", cmd_key, "make keys, say what to publish, list them" },
 	{ "report", cmd_report, "DMARC aggregate reports: make, list, send" },
 	{ "sign", cmd_sign, "put DKIM signatures on message files" },
+	{ "status", cmd_status, "what the running daemon does" },
 	{ "verify", cmd_verify, "judge message files by all methods" },
 	{ NULL, NULL, NULL },
 };

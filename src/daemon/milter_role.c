@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/control.h"
 #include "daemon/ipc.h"
 #include "daemon/loaded.h"
 #include "daemon/roles.h"
@@ -24,6 +25,7 @@ struct role {
 	bool has_signer_socket, serving;
 	int listen_fd;
 	struct guard *guard;
+	struct control *control; /* NULL: there is none */
 };
 
 static int wake_fd = -1; /* written by the signal handler */
@@ -88,6 +90,25 @@ prepare(struct role *role, const struct ipc_packet *p, struct err *err)
 	return r;
 }
 
+/* Mail goes on without one. */
+static void
+start_control(struct role *role)
+{
+	struct err err = { "" };
+	const struct config *c = snapshot_env(role->now)->config;
+	struct control_options o = { .state_dir = c->state_dir,
+		.env_take = env_take, .env_give = env_give, .context = role };
+	if (role->control != NULL &&
+	    str_eq(c->state_dir, control_state_dir(role->control)))
+		return;
+	if (!control_stop(&role->control, clock_mono_us() + CONTROL_TALK_US))
+		return; /* busy: the next reload tries again */
+	enum res r = control_start(&o, &err, &role->control);
+	if (r != RES_OK)
+		log_warning("no control socket: %s",
+		    err.text[0] != '\0' ? err.text : res_text(r));
+}
+
 /* The first commit opens for business. */
 static enum res
 start_serving(struct role *role, struct err *err)
@@ -124,6 +145,7 @@ commit(struct role *role, struct err *err)
 	snapshot_unref(&old);
 	log_set_json(snapshot_env(role->now)->config->log_format ==
 	    LOG_FORMAT_JSON);
+	start_control(role);
 	return role->serving ? RES_OK : start_serving(role, err);
 }
 
@@ -134,9 +156,12 @@ drain(struct role *role)
 	if (!role->serving)
 		_exit(0);
 	milter_drain();
-	if (milter_wait_idle(began_us + DRAIN_US) == RES_OK)
+	bool idle = milter_wait_idle(began_us + DRAIN_US) == RES_OK;
+	if (!control_stop(&role->control, began_us + DRAIN_US))
+		log_warning("the work of a control client is cut short");
+	else if (idle)
 		snapshot_close_stores(role->now);
-	else
+	if (!idle)
 		log_warning("messages under way were not waited for any longer");
 	_exit(0);
 }

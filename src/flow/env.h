@@ -9,16 +9,23 @@
 #include "archive/decisions.h"
 #include "archive/store.h"
 #include "auth/key_record.h"
+#include "auth/result.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "dns/dns.h"
 #include "flow/token.h"
 #include "keys/signer.h"
 
+enum flow_method { METHOD_SPF, METHOD_DKIM, METHOD_DMARC, METHOD_ARC,
+	FLOW_METHODS };
+
+/* Since the start of the process. */
 struct flow_counters {
 	atomic_ullong messages, accepted, rejected, tempfailed, quarantined;
 	atomic_ullong signed_messages, unsigned_outbound, archived, archive_errors;
-	atomic_ullong aborted, internal_errors, dns_temperrors;
+	atomic_ullong aborted, internal_errors;
+	/* results of judged mail; every DKIM signature counts */
+	atomic_ullong verdicts[FLOW_METHODS][AUTH_PERMERROR + 1];
 };
 
 struct published; /* flow/published.h */

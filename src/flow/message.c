@@ -319,6 +319,27 @@ message_body(struct message *m, const char *bytes, size_t len)
 /* --- end of message ------------------------------------------------------ */
 
 static void
+count_verdict(
+    struct flow_counters *n, enum flow_method method, enum auth_result result)
+{
+	atomic_fetch_add(&n->verdicts[method][result], 1);
+}
+
+static void
+count_verdicts(struct flow_counters *n, const struct decision *d)
+{
+	for (size_t i = 0; i < d->spf_count; i++)
+		if (d->spf[i].identity == SPF_MAILFROM)
+			count_verdict(n, METHOD_SPF, d->spf[i].result);
+	for (size_t i = 0; i < d->dkim_count; i++)
+		count_verdict(n, METHOD_DKIM, d->dkim[i].result);
+	if (d->dmarc_done)
+		count_verdict(n, METHOD_DMARC, d->dmarc.result);
+	if (d->arc_done)
+		count_verdict(n, METHOD_ARC, d->arc.result);
+}
+
+static void
 count(struct message *m)
 {
 	struct flow_counters *n = m->session->env->counters;
@@ -343,6 +364,7 @@ count(struct message *m)
 		atomic_fetch_add(&n->unsigned_outbound, 1);
 	if (d->archive_id != 0)
 		atomic_fetch_add(&n->archived, 1);
+	count_verdicts(n, d);
 }
 
 /* A refusal of ours outweighs what policy would have done. */

@@ -2,6 +2,7 @@
 """hanaperd started as root: what it makes for its user, what that user must
 be able to do, and that nothing of it stays root. Prints TAP."""
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -104,6 +105,27 @@ def the_group_of_the_socket_must_be_there():
     with Daemon(start=False) as d:
         d.configure(listen=f"unix:{d.path('run', 's')} group=no-such-group")
         refused(d, "listen: no group \"no-such-group\"")
+
+
+@cases.add
+def strangers_learn_nothing():
+    with Daemon() as d:
+        socket_path = d.path("state", "control.sock")
+        assert owner(socket_path) == (d7.nobody(), 0o660)
+        # whatever somebody does to the modes, the kernel tells who it is
+        os.chmod(socket_path, 0o666)
+        os.chmod(d.path("state"), 0o755)
+        uid = pwd.getpwnam("daemon").pw_uid
+        group = os.stat(d.path("archive")).st_gid
+        ask = [HANAPER, "status", "-c", d.conf]
+
+        def run(groups):
+            return subprocess.run(ask, capture_output=True, text=True,
+                                  user=uid, group=uid, extra_groups=groups)
+        p = run([])
+        assert p.returncode == 77 and "no member" in p.stderr, p
+        p = run([group])
+        assert p.returncode == 0 and "archive.shards" in p.stdout, p
 
 
 if __name__ == "__main__":
