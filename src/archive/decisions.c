@@ -16,6 +16,7 @@
 struct waiting {
 	struct waiting *next;
 	struct decision_entry entry;
+	struct decision_row rows[DECISIONS_MAX_ROWS];
 };
 
 struct decisions {
@@ -150,10 +151,10 @@ write_one(struct decisions *d, const struct decision_entry *e)
 	bind(d->insert, 5, e->evidence, false);
 	bool good = sqlite3_step(d->insert) == SQLITE_DONE;
 	sqlite3_reset(d->insert);
-	if (good && e->row.len != 0) {
-		bind(d->row, 1, e->domain, true);
+	for (size_t i = 0; good && i < e->row_count; i++) {
+		bind(d->row, 1, e->rows[i].domain, true);
 		sqlite3_bind_int64(d->row, 2, e->time_us);
-		bind(d->row, 3, e->row, false);
+		bind(d->row, 3, e->rows[i].row, false);
 		good = sqlite3_step(d->row) == SQLITE_DONE;
 		sqlite3_reset(d->row);
 	}
@@ -317,7 +318,9 @@ void
 decisions_put(struct decisions *d, const struct decision_entry *e)
 {
 	size_t len = e->id.len + e->queue_id.len + e->trace.len +
-	    e->evidence.len + e->domain.len + e->row.len;
+	    e->evidence.len;
+	for (size_t i = 0; i < e->row_count; i++)
+		len += e->rows[i].domain.len + e->rows[i].row.len;
 	struct waiting *w = malloc(sizeof *w + len);
 	if (w == NULL) {
 		atomic_fetch_add(&d->dropped, 1);
@@ -330,8 +333,11 @@ decisions_put(struct decisions *d, const struct decision_entry *e)
 	w->entry.queue_id = copy_to(&at, e->queue_id);
 	w->entry.trace = copy_to(&at, e->trace);
 	w->entry.evidence = copy_to(&at, e->evidence);
-	w->entry.domain = copy_to(&at, e->domain);
-	w->entry.row = copy_to(&at, e->row);
+	w->entry.rows = w->rows;
+	for (size_t i = 0; i < e->row_count; i++) {
+		w->rows[i].domain = copy_to(&at, e->rows[i].domain);
+		w->rows[i].row = copy_to(&at, e->rows[i].row);
+	}
 	pthread_mutex_lock(&d->lock);
 	bool full = d->count >= DECISIONS_MAX_QUEUE;
 	if (!full) {

@@ -30,14 +30,20 @@ struct decisions_options {
 #define DECISIONS_MAX_BYTES ((uint64_t)1 << 30)
 #define DECISIONS_MAX_QUEUE 4096 /* entries waiting; more are dropped, counted */
 
+/* What a report counts: an aggregate row and the domain it is found by. */
+struct decision_row {
+	struct str domain, row;
+};
+#define DECISIONS_MAX_ROWS 8 /* of one message */
+
 /* One message's decision. `trace` and `evidence` are records. */
 struct decision_entry {
 	struct str id;       /* unique */
 	struct str queue_id; /* may come twice in the life of a queue */
 	int64_t time_us;
 	struct str trace, evidence;
-	struct str domain;   /* what aggregate rows are found by; may be empty */
-	struct str row;      /* the aggregate row; empty: none */
+	const struct decision_row *rows; /* not read back with an entry */
+	size_t row_count;    /* at most DECISIONS_MAX_ROWS */
 };
 
 /* Create or open, start the writer thread. A damaged file is set aside as

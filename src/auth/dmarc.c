@@ -289,14 +289,20 @@ dmarc_evaluate(struct arena *a, struct dns_session *dns,
 		*out = decisive;
 		return RES_OK;
 	}
+	struct dmarc_result *each = arena_array(a, in->from_count, sizeof *each);
+	if (each == NULL)
+		return RES_NOMEM;
 	for (size_t i = 0; i < in->from_count; i++) {
-		struct dmarc_result r;
 		enum res res =
-		    evaluate_one(a, dns, in, in->from_domains[i], &r);
+		    evaluate_one(a, dns, in, in->from_domains[i], &each[i]);
 		if (res != RES_OK)
 			return res;
-		if (weight(&r) > weight(&decisive))
-			decisive = r;
+		if (weight(&each[i]) > weight(&decisive))
+			decisive = each[i];
+	}
+	if (in->from_count > 1) {
+		decisive.each = each;
+		decisive.each_count = in->from_count;
 	}
 	*out = decisive;
 	return RES_OK;

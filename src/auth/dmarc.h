@@ -65,6 +65,10 @@ struct dmarc_result {
 	const char *policy_tag;   /* "p", "sp" or "np": which one it was */
 	bool dkim_aligned, spf_aligned;
 	struct str aligned_domain; /* the identifier that aligned */
+	/* What was found for each author domain, this one's among them; NULL
+	 * when there is only one. */
+	const struct dmarc_result *each;
+	size_t each_count;
 };
 
 /* Evaluate. Any decisive DNS failure gives temperror, never fail (DMARC-D-08).

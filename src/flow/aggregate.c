@@ -53,14 +53,52 @@ is_sound(struct str row)
 	    record_find(record, ROW_SPF_ALIGNED).len != 0;
 }
 
-/* The slot where these bytes are, or where they would go. */
+/* What a message is judged by. */
+static const struct {
+	unsigned tag;
+	const char *name;
+} judged_by[] = { { ROW_P, "p" }, { ROW_SP, "sp" }, { ROW_NP, "np" },
+	{ ROW_ADKIM, "adkim" }, { ROW_ASPF, "aspf" }, { ROW_TESTING, "t" } };
+#define JUDGED_BY (sizeof judged_by / sizeof judged_by[0])
+
+static bool
+is_same_policy(struct str a, struct str b)
+{
+	if (a.ptr == b.ptr)
+		return true;
+	for (size_t i = 0; i < JUDGED_BY; i++)
+		if (!str_eq(record_find(a, judged_by[i].tag),
+			record_find(b, judged_by[i].tag)))
+			return false;
+	return true;
+}
+
+bool
+aggregate_earlier(const struct aggregate *g,
+    const struct aggregate_record *record, struct buf *out)
+{
+	if (is_same_policy(record->policy, g->policy))
+		return false;
+	for (size_t i = 0; i < JUDGED_BY; i++) {
+		buf_addf(out, "%s%s=", i == 0 ? "" : " ", judged_by[i].name);
+		buf_add_str(out,
+		    record_find(record->policy, judged_by[i].tag));
+	}
+	return true;
+}
+
+/* The slot where these bytes under the newest policy are, or would go. */
 static uint32_t *
 find_slot(struct aggregate *g, struct str bytes)
 {
 	size_t at = (size_t)hash_bytes(bytes) & (SLOTS - 1);
-	while (g->slots[at] != 0 &&
-	    !str_eq(g->records[g->slots[at] - 1].bytes, bytes))
-		at = (at + 1) & (SLOTS - 1);
+	for (; g->slots[at] != 0; at = (at + 1) & (SLOTS - 1)) {
+		const struct aggregate_record *r =
+		    &g->records[g->slots[at] - 1];
+		if (str_eq(r->bytes, bytes) &&
+		    is_same_policy(r->policy, g->policy))
+			break;
+	}
 	return &g->slots[at];
 }
 
@@ -72,7 +110,7 @@ keep_record(struct aggregate *g, uint32_t *slot, struct str bytes)
 	struct str copy = arena_dup(g->arena, bytes);
 	if (copy.ptr == NULL)
 		return false;
-	g->records[g->count] = (struct aggregate_record){ 1, copy };
+	g->records[g->count] = (struct aggregate_record){ 1, copy, g->policy };
 	*slot = (uint32_t)++g->count;
 	return true;
 }

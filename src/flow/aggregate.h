@@ -4,7 +4,8 @@
  * ones are counted and left out, bytes that XML cannot hold are dropped.
  *
  * One report is about one policy domain and one day. Should the policy change
- * during the day, the report tells the one of the newest row (RUA-02). */
+ * during the day, the report tells the one of the newest row (RUA-02), and a
+ * reason at each record that was judged by an earlier one tells that one. */
 #ifndef FLOW_AGGREGATE_H
 #define FLOW_AGGREGATE_H
 
@@ -41,7 +42,7 @@ struct aggregate_counts aggregate_count(const struct aggregate *g);
 
 /* The policy's domain; empty when there is no record at all. */
 struct str aggregate_domain(const struct aggregate *g);
-/* The URIs of the policy's rua, up to `max`. */
+/* The URIs of the newest policy's rua, up to `max`. */
 size_t aggregate_rua(
     const struct aggregate *g, struct str *out_uris, size_t max);
 
@@ -62,11 +63,16 @@ HN_CHECK enum res aggregate_preview(const struct aggregate *g,
 
 struct aggregate_record {
 	uint64_t count;
-	struct str bytes; /* ROW_RECORD */
+	struct str bytes;  /* ROW_RECORD */
+	struct str policy; /* ROW_POLICY of the first of them */
 };
 /* The most frequent first, then by bytes. NULL without memory or records. */
 const struct aggregate_record *aggregate_sorted(
     const struct aggregate *g, size_t *out_count);
-struct str aggregate_policy(const struct aggregate *g); /* ROW_POLICY */
+struct str aggregate_policy(const struct aggregate *g); /* the newest */
+/* Judged by another policy than the report tells: append which one, "p=none
+ * sp=none …". False: by the same. */
+bool aggregate_earlier(const struct aggregate *g,
+    const struct aggregate_record *record, struct buf *out);
 
 #endif

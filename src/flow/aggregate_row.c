@@ -55,15 +55,19 @@ is_aggregate_report(const struct message *m)
 static bool
 is_counted(const struct message *m)
 {
-	const struct dmarc_result *d = &m->decision.dmarc;
 	struct str detail;
 	return m->config->report != REPORT_OFF &&
 	    m->direction == DIRECTION_IN && !m->seen &&
-	    m->decision.dmarc_done && d->has_record &&
-	    d->result != AUTH_NONE && d->record.rua_count != 0 &&
-	    m->decision.reply != REPLY_TEMPFAIL &&
+	    m->decision.dmarc_done && m->decision.reply != REPLY_TEMPFAIL &&
 	    m->client.family != IP_NONE &&
 	    !is_to_report_address(m, &detail) && !is_aggregate_report(m);
+}
+
+static bool
+wants_report(const struct dmarc_result *d)
+{
+	return d->has_record && d->result != AUTH_NONE &&
+	    d->record.rua_count != 0;
 }
 
 bool
@@ -99,9 +103,9 @@ close_part(struct record *out, unsigned tag, struct record *part)
 }
 
 static void
-add_policy(struct record *out, const struct message *m)
+add_policy(struct record *out, const struct message *m,
+    const struct dmarc_result *d)
 {
-	const struct dmarc_result *d = &m->decision.dmarc;
 	const struct dmarc_record *p = &d->record;
 	struct record r;
 	record_init(&r, ROW_MAX / 2);
@@ -122,12 +126,13 @@ add_policy(struct record *out, const struct message *m)
 
 /* --- what was seen ----------------------------------------------------------- */
 
-/* `pass` is a pass under a policy that would have done something. */
+/* `pass` is a pass under a policy that would have done something. What another
+ * author domain's failure brought about was done to this one's mail, too. */
 static const char *
-disposition(const struct message *m)
+disposition(const struct message *m, const struct dmarc_result *d)
 {
-	const struct dmarc_result *d = &m->decision.dmarc;
-	if (d->result == AUTH_PASS)
+	if (d->result == AUTH_PASS &&
+	    m->policy.dmarc_disposition == DMARC_NONE)
 		return d->policy != DMARC_NONE ? "pass" : "none";
 	return dmarc_policy_word(m->policy.dmarc_disposition);
 }
@@ -143,21 +148,36 @@ published_policy(const struct dmarc_result *d)
 						  d->record.p;
 }
 
+/* Another author domain of the message decided, and this one neither failed
+ * nor asked for the like. */
+static bool
+is_bystander(const struct message *m, const struct dmarc_result *d)
+{
+	enum dmarc_policy done = m->policy.dmarc_disposition;
+	return done != DMARC_NONE &&
+	    !domain_equal(d->from, m->decision.dmarc.from) &&
+	    (d->result != AUTH_FAIL || published_policy(d) != done);
+}
+
 /* A reason must stand where less, or more, was done than is published. */
 static void
-add_reason(struct record *out, const struct message *m)
+add_reason(struct record *out, const struct message *m,
+    const struct dmarc_result *d)
 {
-	const struct dmarc_result *d = &m->decision.dmarc;
+	enum dmarc_policy done = m->policy.dmarc_disposition;
 	const char *type = m->policy.override_type;
 	struct str comment = m->policy.override_reason;
 	struct record r;
-	if (d->result == AUTH_PASS)
+	if (is_bystander(m, d)) {
+		type = "local_policy";
+		comment = STR("another author domain of the message fails");
+	} else if (d->result == AUTH_PASS) {
 		return;
-	if (d->result != AUTH_FAIL) {
+	} else if (d->result != AUTH_FAIL) {
 		type = "other";
 		comment = str_c(d->reason);
 	} else if (type == NULL) {
-		if (m->policy.dmarc_disposition == published_policy(d))
+		if (done == published_policy(d))
 			return;
 		type = "local_policy";
 		comment = STR_EMPTY;
@@ -207,15 +227,16 @@ rank(const struct dmarc_result *d, const struct dkim_result *s)
  * equal sets of signatures equal bytes. A signature whose d= could not be read
  * has no place in a report. */
 static void
-add_signatures(struct record *out, const struct message *m)
+add_signatures(struct record *out, const struct message *m,
+    const struct dmarc_result *d)
 {
-	const struct decision *d = &m->decision;
+	const struct dkim_result *s = m->decision.dkim;
 	size_t n = 0;
 	for (unsigned want = 0; want < RANKS; want++)
-		for (size_t i = 0; i < d->dkim_count && n < ROW_MAX_DKIM; i++)
-			if (d->dkim[i].d.len != 0 &&
-			    rank(&d->dmarc, &d->dkim[i]) == want) {
-				add_dkim(out, &d->dkim[i]);
+		for (size_t i = 0;
+		     i < m->decision.dkim_count && n < ROW_MAX_DKIM; i++)
+			if (s[i].d.len != 0 && rank(d, &s[i]) == want) {
+				add_dkim(out, &s[i]);
 				n++;
 			}
 }
@@ -239,9 +260,9 @@ add_spf(struct record *out, const struct message *m)
 }
 
 static void
-add_record(struct record *out, const struct message *m)
+add_record(struct record *out, const struct message *m,
+    const struct dmarc_result *d)
 {
-	const struct dmarc_result *d = &m->decision.dmarc;
 	struct str sender;
 	struct record r;
 	struct buf ip;
@@ -255,23 +276,34 @@ add_record(struct record *out, const struct message *m)
 		sender = arena_lower(
 		    m->arena, str_sub(m->sender_domain, 0, DOMAIN_MAX));
 	record_add(&r, ROW_ENVELOPE_FROM, sender);
-	word(&r, ROW_DISPOSITION, disposition(m));
+	word(&r, ROW_DISPOSITION, disposition(m, d));
 	word(&r, ROW_DKIM_ALIGNED, d->dkim_aligned ? "pass" : "fail");
 	word(&r, ROW_SPF_ALIGNED, d->spf_aligned ? "pass" : "fail");
-	add_reason(&r, m);
-	add_signatures(&r, m);
+	add_reason(&r, m, d);
+	add_signatures(&r, m, d);
 	add_spf(&r, m);
 	close_part(out, ROW_RECORD, &r);
 }
 
-bool
-aggregate_row_encode(
-    const struct message *m, struct record *out, struct str *out_domain)
+size_t
+aggregate_row_count(const struct message *m)
 {
 	if (!is_counted(m))
+		return 0;
+	return m->decision.dmarc.each != NULL ? m->decision.dmarc.each_count : 1;
+}
+
+bool
+aggregate_row_encode(const struct message *m, size_t which, struct record *out,
+    struct str *out_domain)
+{
+	const struct dmarc_result *d = &m->decision.dmarc;
+	if (d->each != NULL)
+		d = &d->each[which];
+	if (!wants_report(d))
 		return false;
-	add_policy(out, m);
-	add_record(out, m);
-	*out_domain = m->decision.dmarc.record_domain;
+	add_policy(out, m, d);
+	add_record(out, m, d);
+	*out_domain = d->record_domain;
 	return true;
 }

@@ -1,6 +1,6 @@
 /* What DMARC aggregate reports (RFC 9990) need of one message, as a record of
- * texts in the decision store: one row for each inbound message whose policy
- * record asks for reports. A row has two parts: the policy as published, and
+ * texts in the decision store: one row for each author domain of an inbound
+ * message (RUA-03) whose policy record asks for reports. A row has two parts: the policy as published, and
  * what was seen. Equal messages have equal bytes in the second part, so that
  * counting rows is comparing bytes (flow/aggregate.h).
  *
@@ -52,11 +52,14 @@ enum row_reason_tag { ROW_REASON_TYPE = 1, ROW_REASON_COMMENT = 2 };
 #define ROW_MAX_DKIM 100 /* RFC 9990 §3.1.1.13 */
 #define ROW_MAX      ((size_t)256 << 10)
 
-/* Append the row of a finished message. False: it has none (`out` is then
- * untouched); the caller checks out->buf.error. *out_domain is the key of the
- * decision store. */
-bool aggregate_row_encode(
-    const struct message *m, struct record *out, struct str *out_domain);
+/* How many author domains of a finished message may have a row, at most
+ * DMARC_MAX_FROM_DOMAINS. */
+size_t aggregate_row_count(const struct message *m);
+/* Append the row of one of them. False: it has none (`out` is then untouched);
+ * the caller checks out->buf.error. *out_domain is the key of the decision
+ * store. */
+bool aggregate_row_encode(const struct message *m, size_t which,
+    struct record *out, struct str *out_domain);
 
 /* Reports are sent from report_from with "+TOKEN" behind the local part, a
  * random one each, so that what bounces tells which address is dead. Is this

@@ -36,8 +36,25 @@ show_auth(struct buf *out, const char *method, struct str r)
 	buf_add_char(out, '\n');
 }
 
+#define MAX_POLICY 4096
+
 static void
-show_record(struct buf *out, const struct aggregate_record *record)
+show_earlier(struct buf *out, const struct aggregate *g,
+    const struct aggregate_record *record)
+{
+	struct buf text;
+	buf_init(&text, MAX_POLICY);
+	if (aggregate_earlier(g, record, &text)) {
+		buf_add_c(out, "             by the policy of that time, ");
+		show(out, buf_str(&text));
+		buf_add_char(out, '\n');
+	}
+	buf_done(&text);
+}
+
+static void
+show_record(struct buf *out, const struct aggregate *g,
+    const struct aggregate_record *record)
 {
 	struct record_reader r;
 	unsigned tag;
@@ -50,6 +67,7 @@ show_record(struct buf *out, const struct aggregate_record *record)
 	show_of(out, ", aligned dkim ", all, ROW_DKIM_ALIGNED);
 	show_of(out, ", spf ", all, ROW_SPF_ALIGNED);
 	buf_add_char(out, '\n');
+	show_earlier(out, g, record);
 	if (record_open(all, &r) != RES_OK)
 		return;
 	while (record_next(&r, &tag, &v)) {
@@ -117,6 +135,6 @@ aggregate_preview(const struct aggregate *g, const struct aggregate_facts *f,
 		    (unsigned long long)n.left_out);
 	buf_add_c(out, "\n\n");
 	for (size_t i = 0; i < count; i++)
-		show_record(out, &records[i]);
+		show_record(out, g, &records[i]);
 	return out->error;
 }

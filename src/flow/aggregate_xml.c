@@ -154,8 +154,27 @@ add_each(struct buf *out, struct str record, unsigned wanted, unsigned max,
 		}
 }
 
+/* "p=none sp=none np=none adkim=r aspf=r t=n", each value as it came. */
+#define MAX_EARLIER ((size_t)64 << 10)
+
 static void
-add_record(struct buf *out, const struct aggregate_record *record)
+add_earlier(struct buf *out, const struct aggregate *g,
+    const struct aggregate_record *record)
+{
+	struct buf text;
+	buf_init(&text, MAX_EARLIER);
+	buf_add_c(&text, "judged by the policy of that time, ");
+	if (aggregate_earlier(g, record, &text)) {
+		buf_add_c(out, "<reason><type>other</type>");
+		element(out, "comment", buf_str(&text));
+		buf_add_c(out, "</reason>");
+	}
+	buf_done(&text);
+}
+
+static void
+add_record(struct buf *out, const struct aggregate *g,
+    const struct aggregate_record *record)
 {
 	struct str r = record->bytes;
 	buf_add_c(out, "  <record>\n    <row>");
@@ -167,6 +186,7 @@ add_record(struct buf *out, const struct aggregate_record *record)
 	enumerated(out, "dkim", record_find(r, ROW_DKIM_ALIGNED), aligned);
 	enumerated(out, "spf", record_find(r, ROW_SPF_ALIGNED), aligned);
 	add_each(out, r, ROW_REASON, UINT_MAX, add_reason);
+	add_earlier(out, g, record);
 	buf_add_c(out, "</policy_evaluated></row>\n    <identifiers>");
 	element(out, "header_from", record_find(r, ROW_HEADER_FROM));
 	element(out, "envelope_from", record_find(r, ROW_ENVELOPE_FROM));
@@ -233,7 +253,7 @@ add_records(struct buf *out, const struct aggregate *g, uint64_t *out_missing)
 	for (size_t i = 0; i < count; i++) {
 		buf_reset(&one);
 		if (!full)
-			add_record(&one, &records[i]);
+			add_record(&one, g, &records[i]);
 		full = full || one.error != RES_OK ||
 		    one.len > out->max - out->len;
 		if (full)

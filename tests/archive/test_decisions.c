@@ -52,13 +52,16 @@ open_it(int64_t now_us, uint64_t max_bytes)
 static void
 put(struct decisions *d, const char *id, const char *qid, int64_t time_us)
 {
+	const struct decision_row rows[] = {
+		{ STR("example.org"), STR("row") },
+		{ STR("example.net"), STR("second") } };
 	struct decision_entry e = { .id = str_c(id),
 		.queue_id = str_c(qid),
 		.time_us = time_us,
 		.trace = STR("trace\0bytes"),
 		.evidence = STR("ev"),
-		.domain = STR("example.org"),
-		.row = STR("row") };
+		.rows = rows,
+		.row_count = 2 };
 	decisions_put(d, &e);
 }
 
@@ -108,8 +111,10 @@ static void
 count_row(void *context, struct str domain, int64_t time_us, struct str row)
 {
 	(void)time_us;
-	assert_str(domain, "example.org");
-	assert_str(row, "row");
+	if (str_eq(domain, STR("example.org")))
+		assert_str(row, "row");
+	else
+		assert_str(row, "second");
 	(*(int *)context)++;
 }
 
@@ -132,7 +137,7 @@ rows_of_a_day(void **state)
 	n = 0;
 	assert_ok(decisions_rows(
 	    path, STR_EMPTY, 0, INT64_MAX, &err, count_row, &n));
-	assert_int_equal(n, 5);
+	assert_int_equal(n, 10);
 	n = 0;
 	assert_ok(decisions_rows(
 	    path, STR("other"), 0, INT64_MAX, &err, count_row, &n));

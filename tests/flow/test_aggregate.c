@@ -232,10 +232,26 @@ the_newest_policy_is_told(void **state)
 	add_row(g, &a);
 	a.p = "quarantine";
 	add_row(g, &a);
-	/* one record: what was seen is the same */
-	assert_int_equal(aggregate_count(g).records, 1);
-	assert_true(
-	    str_find(xml_of(g), STR("<p>quarantine</p>")) != SIZE_MAX);
+	add_row(g, &a);
+	/* two records: what was done must be explained by the policy */
+	assert_int_equal(aggregate_count(g).records, 2);
+	struct str xml = xml_of(g);
+	assert_true(str_find(xml, STR("<p>quarantine</p>")) != SIZE_MAX);
+	assert_int_equal(occurs(xml, "<reason>"), 1);
+	assert_true(str_find(xml, STR("<count>1</count><policy_evaluated>"
+	    "<disposition>none</disposition><dkim>fail</dkim><spf>pass</spf>"
+	    "<reason><type>other</type><comment>judged by the policy of that "
+	    "time, p=reject sp=none np=quarantine adkim=s aspf=r t=n</comment>"
+	    "</reason>")) != SIZE_MAX);
+	buf_reset(&out);
+	assert_ok(aggregate_preview(g, &facts, &out));
+	assert_int_equal(occurs(buf_str(&out), "by the policy of that time, "
+	    "p=reject sp=none"), 1);
+	/* back to the first one: the others are the earlier ones now */
+	a.p = "reject";
+	add_row(g, &a);
+	assert_int_equal(aggregate_count(g).records, 2);
+	assert_true(str_find(xml_of(g), STR("time, p=quarantine")) != SIZE_MAX);
 	assert_str(aggregate_domain(g), "example.com");
 	assert_int_equal(aggregate_rua(g, uris, AGGREGATE_MAX_URIS), 2);
 	assert_str(uris[1], "mailto:b@example.net");

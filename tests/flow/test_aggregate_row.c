@@ -162,9 +162,10 @@ take(void *context, struct str domain, int64_t time_us, struct str row)
 	assert_int_equal(time_us, (int64_t)RIG_CLOCK * 1000000);
 }
 
-/* One message through a session, and what is in the store afterwards. */
+/* One message through a session. */
 static void
-send_one(size_t i, struct seen *s)
+put_message(const char *config, const char *header, const char *from,
+    const char *rcpt)
 {
 	struct rig r;
 	struct err err = { "" };
@@ -173,17 +174,25 @@ send_one(size_t i, struct seen *s)
 		.keep_us = DECISIONS_KEEP_US,
 		.max_bytes = DECISIONS_MAX_BYTES,
 		.clock = { (int64_t)RIG_CLOCK * 1000000 } };
-	rig_open(&r, rows[i].config, ZONE);
+	rig_open(&r, config, ZONE);
 	assert_ok(decisions_open(&o, &err, &r.env.decisions));
-	snprintf(text, sizeof text, "%s\r\nHi\r\n", rows[i].header);
+	snprintf(text, sizeof text, "%s\r\nHi\r\n", header);
 	struct mail m = { .ip = "192.0.2.1",
 		.helo = "mail.sender.example",
-		.from = rows[i].from,
-		.rcpt = rows[i].rcpt,
+		.from = from,
+		.rcpt = rcpt,
 		.text = text };
 	rig_send(&r, &m);
 	decisions_close(&r.env.decisions);
 	rig_close(&r);
+}
+
+/* What is in the store after one message. */
+static void
+send_one(size_t i, struct seen *s)
+{
+	struct err err = { "" };
+	put_message(rows[i].config, rows[i].header, rows[i].from, rows[i].rcpt);
 	assert_ok(decisions_rows(
 	    path, STR_EMPTY, 0, INT64_MAX, &err, take, s));
 	remove_files();
@@ -218,11 +227,60 @@ messages_have_the_rows_they_should(void **state)
 	(void)state;
 }
 
+static void
+add_line(void *context, struct str domain, int64_t time_us, struct str row)
+{
+	struct buf *out = context;
+	struct str record = record_find(row, ROW_RECORD);
+	struct str reason = record_find(record, ROW_REASON);
+	buf_addf(out, "%.*s: %.*s, spf %.*s, %.*s\n",
+	    STR_ARG(record_find(record, ROW_HEADER_FROM)),
+	    STR_ARG(record_find(record, ROW_DISPOSITION)),
+	    STR_ARG(record_find(record, ROW_SPF_ALIGNED)),
+	    STR_ARG(record_find(reason, ROW_REASON_COMMENT)));
+	assert_true(domain.len != 0 && time_us != 0);
+}
+
+/* RUA-03: the failure of one does not hide what there was of the other. */
+static void
+each_author_domain_has_its_own_row(void **state)
+{
+	static const struct {
+		const char *config, *header, *from, *want;
+	} cases[] = {
+		{ COLLECT,
+		    "From: a@strict.example, b@none.example, c@x.example\r\n",
+		    "<b@strict.example>",
+		    "none.example: none, spf fail, \n"
+		    "strict.example: pass, spf pass, \n" },
+		{ COLLECT "dmarc = reject\n",
+		    "From: a@strict.example, b@none.example\r\n",
+		    "<b@none.example>",
+		    "none.example: reject, spf pass, another author domain of "
+		    "the message fails\n"
+		    "strict.example: reject, spf fail, \n" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct err err = { "" };
+		struct buf out;
+		buf_init(&out, 4096);
+		put_message(cases[i].config, cases[i].header, cases[i].from,
+		    NULL);
+		assert_ok(decisions_rows(path, STR_EMPTY, 0, INT64_MAX, &err,
+		    add_line, &out));
+		assert_str(buf_str(&out), cases[i].want);
+		buf_done(&out);
+		remove_files();
+	}
+	(void)state;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_have_the_rows_they_should),
+		cmocka_unit_test(each_author_domain_has_its_own_row),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
