@@ -122,15 +122,10 @@ shard_header_encode(
 	put_le32(out + SH_CRC, crc32c(0, out, SH_CRC));
 }
 
-enum res
-shard_header_decode(
+void
+shard_header_guess(
     const uint8_t bytes[SHARD_HEADER_BYTES], struct shard_header *out)
 {
-	if (memcmp(bytes + SH_MAGIC, shard_magic, sizeof shard_magic) != 0 ||
-	    get_le32(bytes + SH_CRC) != crc32c(0, bytes, SH_CRC))
-		return RES_CORRUPT;
-	if (get_le16(bytes + SH_VERSION) != SHARD_VERSION)
-		return RES_UNSUPPORTED;
 	struct shard_header h = {
 		.flags = get_le16(bytes + SH_FLAGS),
 		.number = get_le32(bytes + SH_NUMBER),
@@ -150,6 +145,18 @@ shard_header_decode(
 	get_text(bytes + SH_NOTE, SHARD_MAX_NOTE, h.previous_note);
 	get_text(bytes + SH_KEY, SHARD_MAX_KEY, h.key);
 	*out = h;
+}
+
+enum res
+shard_header_decode(
+    const uint8_t bytes[SHARD_HEADER_BYTES], struct shard_header *out)
+{
+	if (memcmp(bytes + SH_MAGIC, shard_magic, sizeof shard_magic) != 0 ||
+	    get_le32(bytes + SH_CRC) != crc32c(0, bytes, SH_CRC))
+		return RES_CORRUPT;
+	if (get_le16(bytes + SH_VERSION) != SHARD_VERSION)
+		return RES_UNSUPPORTED;
+	shard_header_guess(bytes, out);
 	return RES_OK;
 }
 
@@ -222,16 +229,10 @@ lengths_fit(const struct frame_header *h)
 }
 
 enum res
-frame_header_decode(const uint8_t bytes[FRAME_HEADER_BYTES],
-    const uint8_t nonce[SHARD_NONCE_BYTES], struct frame_header *out)
+frame_header_decode_untagged(
+    const uint8_t bytes[FRAME_HEADER_BYTES], struct frame_header *out)
 {
-	uint8_t tag[TAG_BYTES];
 	if (memcmp(bytes + FH_MAGIC, frame_magic, sizeof frame_magic) != 0)
-		return RES_CORRUPT;
-	enum res r = frame_tag(bytes, nonce, tag);
-	if (r != RES_OK)
-		return r;
-	if (memcmp(tag, bytes + FH_TAG, TAG_BYTES) != 0)
 		return RES_CORRUPT;
 	if (bytes[FH_VERSION] != FRAME_VERSION)
 		return RES_UNSUPPORTED;
@@ -255,6 +256,21 @@ frame_header_decode(const uint8_t bytes[FRAME_HEADER_BYTES],
 		return RES_CORRUPT;
 	*out = h;
 	return RES_OK;
+}
+
+enum res
+frame_header_decode(const uint8_t bytes[FRAME_HEADER_BYTES],
+    const uint8_t nonce[SHARD_NONCE_BYTES], struct frame_header *out)
+{
+	uint8_t tag[TAG_BYTES];
+	if (memcmp(bytes + FH_MAGIC, frame_magic, sizeof frame_magic) != 0)
+		return RES_CORRUPT;
+	enum res r = frame_tag(bytes, nonce, tag);
+	if (r != RES_OK)
+		return r;
+	if (memcmp(tag, bytes + FH_TAG, TAG_BYTES) != 0)
+		return RES_CORRUPT;
+	return frame_header_decode_untagged(bytes, out);
 }
 
 static bool

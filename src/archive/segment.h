@@ -61,6 +61,9 @@ void shard_header_encode(
  * this program does not know. */
 HN_CHECK enum res shard_header_decode(
     const uint8_t bytes[SHARD_HEADER_BYTES], struct shard_header *out);
+/* What stands where the fields are, right or wrong: for rescue. */
+void shard_header_guess(
+    const uint8_t bytes[SHARD_HEADER_BYTES], struct shard_header *out);
 
 enum frame_type {
 	FRAME_MESSAGE = 1,
@@ -120,6 +123,10 @@ HN_CHECK enum res frame_header_encode(const struct frame_header *h,
  * shard; RES_UNSUPPORTED: a frame of a later version (`out` untouched). */
 HN_CHECK enum res frame_header_decode(const uint8_t bytes[FRAME_HEADER_BYTES],
     const uint8_t nonce[SHARD_NONCE_BYTES], struct frame_header *out);
+/* The same without the tag, where the nonce is lost. Anybody can write such
+ * a header: only to be believed where a frame must stand. */
+HN_CHECK enum res frame_header_decode_untagged(
+    const uint8_t bytes[FRAME_HEADER_BYTES], struct frame_header *out);
 
 enum block_state {
 	BLOCK_ABSENT,

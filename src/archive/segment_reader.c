@@ -27,6 +27,7 @@ struct segment_reader {
 	char dir[PATH_MAX];
 	int fd;
 	struct shard_header shard;
+	enum segment_trust trust;
 	uint64_t known_size;
 	/* bytes [window_at, window_at + window_len) of the file */
 	uint8_t *window;
@@ -59,40 +60,104 @@ read_header(struct segment_reader *r, struct err *err)
 	return res;
 }
 
+static enum res
+open_file(const char *path, const char *dir, const struct archive_io *io,
+    struct err *err, struct segment_reader **out)
+{
+	enum res res = RES_OK;
+	struct segment_reader *r = calloc(1, sizeof *r);
+	if (r == NULL)
+		return RES_NOMEM;
+	r->io = io != NULL ? io : &archive_io_system;
+	r->fd = -1;
+	r->window = malloc(WINDOW_LARGE);
+	r->unpacker = unpacker_new();
+	if (r->window == NULL || r->unpacker == NULL)
+		res = RES_NOMEM;
+	if (res == RES_OK)
+		res = io_path(r->dir, "%s", dir);
+	if (res == RES_OK) {
+		r->fd = r->io->open(r->io, path, O_RDONLY, 0);
+		if (r->fd < 0) {
+			res = io_error(errno);
+			err_set(err, "%s: %s", path, res_text(res));
+		}
+	}
+	if (res == RES_OK)
+		*out = r;
+	else
+		segment_reader_close(&r);
+	return res;
+}
+
 enum res
 segment_reader_open(const char *dir, const struct archive_io *io,
     struct err *err, struct segment_reader **out)
 {
 	char path[PATH_MAX];
+	struct segment_reader *r;
 	enum res res = io_path(path, "%s/segment", dir);
+	if (res == RES_OK)
+		res = open_file(path, dir, io, err, &r);
 	if (res != RES_OK)
 		return res;
-	struct segment_reader *r = calloc(1, sizeof *r);
-	if (r == NULL)
-		return RES_NOMEM;
-	memcpy(r->dir, dir, strlen(dir) + 1);
-	r->io = io != NULL ? io : &archive_io_system;
-	r->fd = -1;
-	r->window = malloc(WINDOW_LARGE);
-	r->unpacker = unpacker_new();
-	if (r->window == NULL || r->unpacker == NULL) {
-		res = RES_NOMEM;
-		goto out;
-	}
-	r->fd = r->io->open(r->io, path, O_RDONLY, 0);
-	if (r->fd < 0) {
-		res = io_error(errno);
-		err_set(err, "%s: %s", path, res_text(res));
-		goto out;
-	}
 	res = read_header(r, err);
-	if (res != RES_OK)
-		goto out;
-	*out = r;
-	return RES_OK;
-out:
-	segment_reader_close(&r);
+	if (res == RES_OK)
+		*out = r;
+	else
+		segment_reader_close(&r);
 	return res;
+}
+
+/* A damaged header may still have the nonce: then frames bear its tag. */
+static enum res
+try_nonce(struct segment_reader *r)
+{
+	uint8_t bytes[SHARD_HEADER_BYTES];
+	struct segment_frame f;
+	enum res res = io_read(r->io, r->fd, bytes, sizeof bytes, 0);
+	if (res != RES_OK)
+		return res;
+	shard_header_guess(bytes, &r->shard);
+	res = segment_reader_resync(r, SHARD_HEADER_BYTES, 0, &f);
+	if (res == RES_OK)
+		r->trust = SEGMENT_NONCE;
+	else if (res == RES_NOTFOUND)
+		r->trust = SEGMENT_NO_NONCE;
+	else
+		return res;
+	return RES_OK;
+}
+
+enum res
+segment_reader_open_damaged(const char *file, const char *dir,
+    const struct archive_io *io, struct err *err, struct segment_reader **out)
+{
+	struct segment_reader *r;
+	struct err unused = { "" };
+	enum res res = open_file(file, dir, io, err, &r);
+	if (res != RES_OK)
+		return res;
+	res = read_header(r, &unused);
+	if (res == RES_CORRUPT)
+		res = try_nonce(r);
+	if (res == RES_CORRUPT)
+		err_set(err, "%s: shorter than the header of a segment", file);
+	else if (res == RES_UNSUPPORTED)
+		err_set(err, "%s: a segment of a later version", file);
+	else if (res != RES_OK)
+		err_set(err, "%s: %s", file, res_text(res));
+	if (res == RES_OK)
+		*out = r;
+	else
+		segment_reader_close(&r);
+	return res;
+}
+
+enum segment_trust
+segment_reader_trust(const struct segment_reader *r)
+{
+	return r->trust;
 }
 
 void
@@ -248,6 +313,15 @@ remember(struct segment_reader *r, const struct segment_frame *f)
 }
 
 static enum res
+decode_header(
+    const struct segment_reader *r, const void *bytes, struct frame_header *out)
+{
+	return r->trust == SEGMENT_NO_NONCE ?
+	    frame_header_decode_untagged(bytes, out) :
+	    frame_header_decode(bytes, r->shard.nonce, out);
+}
+
+static enum res
 header_at(struct segment_reader *r, uint64_t offset, struct segment_frame *out)
 {
 	struct str s;
@@ -257,8 +331,7 @@ header_at(struct segment_reader *r, uint64_t offset, struct segment_frame *out)
 		return res;
 	if (s.len < FRAME_HEADER_BYTES)
 		return all_zero(s) ? RES_NOTFOUND : RES_CORRUPT;
-	res = frame_header_decode(
-	    (const uint8_t *)s.ptr, r->shard.nonce, &f.header);
+	res = decode_header(r, s.ptr, &f.header);
 	if (res == RES_CORRUPT && all_zero(s))
 		return RES_NOTFOUND; /* still to be told from a hole */
 	if (res != RES_OK)
@@ -301,6 +374,8 @@ segment_reader_resync(struct segment_reader *r, uint64_t offset,
 {
 	static const char magic[] = { '\xF5', 'H', 'N', 'F' };
 	offset = frame_padded(offset);
+	if (r->trust == SEGMENT_NO_NONCE)
+		return RES_NOTFOUND;
 	for (;;) {
 		struct str s;
 		uint64_t data = next_data(r, offset);
@@ -501,8 +576,8 @@ load(struct segment_reader *r, struct arena *a, const struct segment_frame *f,
 			first = res;
 		erased = erased || c->state[b] == BLOCK_ERASED;
 	}
-	if (first != RES_OK || erased)
-		return first; /* an erased block's commitment is gone */
+	if (first != RES_OK || erased || r->trust != SEGMENT_WHOLE)
+		return first; /* a commitment or the shard's number is gone */
 	enum res res = leaf_hash(&r->shard, &f->header, commitments, leaf);
 	if (res != RES_OK)
 		return res;

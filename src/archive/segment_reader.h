@@ -30,6 +30,19 @@ struct segment_reader;
  * segment; RES_CORRUPT, RES_UNSUPPORTED: its header. A line goes to `err`. */
 HN_CHECK enum res segment_reader_open(const char *dir,
     const struct archive_io *io, struct err *err, struct segment_reader **out);
+/* For rescue: any file, with `dir` as the place of bodies/, and with a header
+ * that may be damaged or lost. What such a reader believes is told by
+ * segment_reader_trust. */
+HN_CHECK enum res segment_reader_open_damaged(const char *file,
+    const char *dir, const struct archive_io *io, struct err *err,
+    struct segment_reader **out);
+enum segment_trust {
+	SEGMENT_WHOLE,    /* header and nonce are right */
+	SEGMENT_NONCE,    /* header damaged; frames bear its nonce */
+	SEGMENT_NO_NONCE, /* frames cannot be told from a copy of frames: read
+	                     one behind the other, never look for the next */
+};
+enum segment_trust segment_reader_trust(const struct segment_reader *r);
 void segment_reader_close(struct segment_reader **r);
 const struct shard_header *segment_reader_shard(const struct segment_reader *r);
 const char *segment_reader_dir(const struct segment_reader *r);

@@ -25,7 +25,7 @@ struct store {
 	struct shard_env env;
 	uint64_t roll_bytes;
 	int64_t retry_us;
-	bool without_index;
+	bool without_index, by_date;
 	struct clock clock;
 	void (*alarm)(void *context, const char *line);
 	void *alarm_context;
@@ -98,7 +98,8 @@ start_writer(struct store *s, const char *family, struct err *err,
 		.retry_us = s->retry_us,
 		.without_index = s->without_index,
 		.clock = s->clock,
-		.by_date = strcmp(family, STORE_IMPORT_FAMILY) == 0,
+		.by_date = s->by_date ||
+		    strcmp(family, STORE_IMPORT_FAMILY) == 0,
 	};
 	if (s->writer_count == STORE_MAX_FAMILIES) {
 		err_set(err, "%s: more than %d archive families", s->path,
@@ -248,6 +249,7 @@ store_open(
 	    o->roll_bytes != 0 ? o->roll_bytes : DEFAULT_ROLL_BYTES;
 	s->retry_us = o->retry_us;
 	s->without_index = o->without_index;
+	s->by_date = o->by_date;
 	s->clock = o->clock;
 	s->max_packers = packer_limit();
 	enum res r = io_path(s->path, "%s", o->path);

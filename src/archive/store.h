@@ -30,6 +30,8 @@ struct store_options {
 	/* another process may have the families: open none before it is
 	 * submitted to */
 	bool on_demand;
+	/* every family's messages come from any time, as those of imports */
+	bool by_date;
 	struct clock clock;
 	const struct archive_io *io; /* NULL: the system; tests inject faults */
 	/* one line for the operator; called by any thread; may be NULL */

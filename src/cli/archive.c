@@ -15,6 +15,7 @@ static const struct command commands[] = {
 	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
 	{ "list", archive_list_main, "the newest messages" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
+	{ "rescue", archive_rescue_main, "what is whole of a damaged store" },
 	{ "search", archive_search_main, "find messages" },
 	{ "show", archive_show_main, "show one message" },
 	{ "stats", archive_stats_main, "what is in the store" },

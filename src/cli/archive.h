@@ -45,6 +45,7 @@ int archive_show_main(int argc, char **argv);
 int archive_export_main(int argc, char **argv);
 int archive_import_main(int argc, char **argv);
 int archive_add_main(int argc, char **argv);
+int archive_rescue_main(int argc, char **argv);
 int archive_stats_main(int argc, char **argv);
 int archive_reindex_main(int argc, char **argv);
 

@@ -11,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/codec.h"
 #include "cli/archive.h"
-#include "keys/digest.h"
+#include "cli/manifest.h"
 
 #define USAGE                                                            \
 	"export " ARCHIVE_PLACE_USAGE "\n"                               \
@@ -171,20 +170,17 @@ static void
 put_manifest(struct export *x, const struct archived *m,
     const uint8_t hash[DIGEST_LEN], const char *name)
 {
-	struct buf b;
-	buf_init(&b, 65536);
-	archive_id_format(&b, m->id);
-	buf_add_char(&b, '\t');
-	hex_encode(&b, hash, DIGEST_LEN);
-	buf_addf(&b, "\t%" PRIu64 "\t%s\t", m->bytes, name);
-	archive_put_safe(&b, record_find(m->meta, META_DIRECTION));
-	buf_add_char(&b, '\t');
-	archive_put_safe(&b, record_find(m->meta, META_MAIL_FROM));
-	buf_add_char(&b, '\t');
-	archive_put_safe(&b, record_find(m->meta, META_RESULTS));
-	buf_add_char(&b, '\n');
-	(void)buf_write(&b, x->manifest);
-	buf_done(&b);
+	struct buf id;
+	buf_init(&id, 64);
+	archive_id_format(&id, m->id);
+	const struct manifest_line l = { .id = buf_str(&id),
+		.sha256 = hash,
+		.bytes = m->bytes,
+		.file = str_c(name),
+		.meta = m->meta,
+		.time_us = m->time_us };
+	manifest_put(x->manifest, &l);
+	buf_done(&id);
 }
 
 /* --- one message --- */
