@@ -74,8 +74,8 @@ bool
 aggregate_row_bounce(const struct message *m, struct str *out_token)
 {
 	struct str detail;
+	/* of whatever direction: our own MTA's bounces are local mail */
 	if (m->config->report != REPORT_SEND || m->mail_from.len != 0 ||
-	    m->direction != DIRECTION_IN ||
 	    !is_to_report_address(m, &detail) || detail.len != ROW_TOKEN_LEN)
 		return false;
 	/* a reply of a person on holiday says nothing about the address */

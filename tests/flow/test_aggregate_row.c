@@ -101,6 +101,10 @@ static const struct {
 	/* bounces */
 	{ SEND, "From: a@strict.example\r\n" DSN, "<>",
 	    "<dmarc+" TOKEN "@us.example>", ROW_BOUNCE_DOMAIN, NULL },
+	/* … which our own MTA makes on this host */
+	{ SEND "trusted_networks = 192.0.2.0/24\n",
+	    "From: a@strict.example\r\n" DSN, "<>",
+	    "<dmarc+" TOKEN "@us.example>", ROW_BOUNCE_DOMAIN, NULL },
 	{ SEND, "From: a@strict.example\r\n", "<>",
 	    "<dmarc+" TOKEN "@us.example>", NULL, NULL },
 	{ SEND, "From: a@strict.example\r\n" DSN, "<b@strict.example>",
