@@ -115,6 +115,13 @@ store_dir_identity(
 	return r;
 }
 
+enum res
+store_dir_put_identity(const struct archive_io *io, const char *path,
+    const struct store_identity *id)
+{
+	return identity_write(io, path, id);
+}
+
 /* The store's LOCK, for the moment of a change; closed = unlocked. */
 static enum res
 lock_store(const char *path, struct err *err, int *out)

@@ -33,6 +33,9 @@ HN_CHECK enum res store_dir_identity(
 /* Make what is missing; a new store gets a random uuid. */
 HN_CHECK enum res store_dir_create(const struct archive_io *io,
     const char *path, struct err *err, struct store_identity *out);
+/* Write it, durably: only for a store that nobody uses yet. */
+HN_CHECK enum res store_dir_put_identity(const struct archive_io *io,
+    const char *path, const struct store_identity *id);
 /* Take the next shard number, durably, so that it is never given twice. */
 HN_CHECK enum res store_dir_take_number(const struct archive_io *io,
     const char *path, struct err *err, struct store_identity *out);

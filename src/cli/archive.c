@@ -11,11 +11,13 @@
 
 static const struct command commands[] = {
 	{ "add", archive_add_main, "archive one message from standard input" },
+	{ "backup", archive_backup_main, "copy what is new of the store" },
 	{ "export", archive_export_main, "write messages out byte-exact" },
 	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
 	{ "list", archive_list_main, "the newest messages" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
 	{ "rescue", archive_rescue_main, "what is whole of a damaged store" },
+	{ "restore", archive_restore_main, "make a store of a backup" },
 	{ "search", archive_search_main, "find messages" },
 	{ "show", archive_show_main, "show one message" },
 	{ "stats", archive_stats_main, "what is in the store" },
@@ -59,13 +61,12 @@ archive_place_option(
 	return true;
 }
 
-struct archive_reader *
-archive_place_open(
+const char *
+archive_place_path(
     const struct archive_place *p, struct arena *a, int *out_status)
 {
 	const char *dir = p->dir;
-	struct err err = { "" };
-	struct archive_reader *r = NULL;
+	*out_status = EX_OK;
 	if (dir == NULL) {
 		struct config *config =
 		    cli_settings_load(&p->settings, out_status);
@@ -74,10 +75,20 @@ archive_place_open(
 		dir = arena_cstr(a, config->archive_dir);
 		config_unref(&config);
 	}
-	if (dir == NULL) {
+	if (dir == NULL)
 		*out_status = cli_fail(EX_OSERR, "out of memory");
+	return dir;
+}
+
+struct archive_reader *
+archive_place_open(
+    const struct archive_place *p, struct arena *a, int *out_status)
+{
+	struct err err = { "" };
+	struct archive_reader *r = NULL;
+	const char *dir = archive_place_path(p, a, out_status);
+	if (dir == NULL)
 		return NULL;
-	}
 	enum res res = archive_reader_open(dir, &err, &r);
 	if (res == RES_OK)
 		return r;

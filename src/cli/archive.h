@@ -21,6 +21,8 @@ bool archive_place_option(
     struct archive_place *p, int c, const char *value, int *out_status);
 
 /* NULL after a complaint; *out_status says how to exit. */
+const char *archive_place_path(
+    const struct archive_place *p, struct arena *a, int *out_status);
 struct archive_reader *archive_place_open(
     const struct archive_place *p, struct arena *a, int *out_status);
 
@@ -45,6 +47,8 @@ int archive_show_main(int argc, char **argv);
 int archive_export_main(int argc, char **argv);
 int archive_import_main(int argc, char **argv);
 int archive_add_main(int argc, char **argv);
+int archive_backup_main(int argc, char **argv);
+int archive_restore_main(int argc, char **argv);
 int archive_rescue_main(int argc, char **argv);
 int archive_stats_main(int argc, char **argv);
 int archive_reindex_main(int argc, char **argv);
