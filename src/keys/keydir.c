@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "keys/signer.h"
+
 #define MAX_NAME  253
 #define MAX_LABEL 63
 
@@ -206,11 +208,26 @@ append(struct walk *w, const struct keyfile *f)
 	return RES_OK;
 }
 
+/* A private key of its folder, with all rules for it. */
+static enum res
+open_key(const struct walk *w, int folder, struct str name, struct keyfile *f)
+{
+	struct stat st;
+	enum res r =
+	    open_kept(w, folder, name.ptr, f->path.ptr, 0, &st, &f->fd);
+	if (r != RES_OK)
+		return r;
+	if (!S_ISREG(st.st_mode)) {
+		err_set(w->err, "%s: not a regular file", f->path.ptr);
+		return RES_DENIED;
+	}
+	return check_access(w, f->path.ptr, &st, 027);
+}
+
 static enum res
 add_key(struct walk *w, int folder, struct str domain, struct str name,
     const struct keystate *states)
 {
-	struct stat st;
 	struct keyfile f = { .domain = domain,
 		.selector = str_sub(name, 0, name.len - suffix.len),
 		.path = arena_printf(w->a, "%s/%s/%s", w->top, domain.ptr,
@@ -219,15 +236,7 @@ add_key(struct walk *w, int folder, struct str domain, struct str name,
 		return RES_NOMEM;
 	if (!keydir_name_valid(f.selector))
 		return bad_name(w, f.path.ptr, "selector");
-	enum res r =
-	    open_kept(w, folder, name.ptr, f.path.ptr, 0, &st, &f.fd);
-	if (r != RES_OK)
-		return r;
-	if (!S_ISREG(st.st_mode)) {
-		err_set(w->err, "%s: not a regular file", f.path.ptr);
-		return RES_DENIED;
-	}
-	r = check_access(w, f.path.ptr, &st, 027);
+	enum res r = open_key(w, folder, name, &f);
 	if (r != RES_OK)
 		return r;
 	const struct keystate_line *l = keystate_find(states, f.selector);
@@ -408,6 +417,62 @@ keydir_open_domain(struct arena *a, const char *path, struct str domain,
 		r = visit(&w, top, name);
 	return finish(&w, r, out);
 }
+
+/* --- the archive's keys --- */
+
+static int
+compare_times(const void *va, const void *vb)
+{
+	const struct keyfile *a = va, *b = vb;
+	return (a->since_s > b->since_s) - (a->since_s < b->since_s);
+}
+
+static enum res
+add_note_key(struct walk *w, int folder, struct str name)
+{
+	uint64_t since;
+	struct keyfile f = { .domain = SIGNER_NOTES,
+		.selector = str_sub(name, 0, name.len - suffix.len),
+		.state = KEY_STATE_ACTIVE,
+		.notes = true,
+		.path = arena_printf(w->a, "%s/%s", w->top, name.ptr) };
+	if (f.path.ptr == NULL)
+		return RES_NOMEM;
+	if (str_to_u64(f.selector, INT64_MAX / 1000000, &since) != RES_OK ||
+	    (f.selector.len > 1 && f.selector.ptr[0] == '0')) {
+		err_set(w->err, "%s: a key of the archive is named after the "
+				"time it is used from, in seconds since 1970",
+		    f.path.ptr);
+		return RES_SYNTAX;
+	}
+	f.since_s = (int64_t)since;
+	enum res r = open_key(w, folder, name, &f);
+	return r == RES_OK ? append(w, &f) : r;
+}
+
+enum res
+keydir_open_notes(
+    struct arena *a, const char *path, struct err *err, struct keydir *out)
+{
+	struct walk w = { .a = a, .err = err, .top = path };
+	struct names names;
+	int top = -1;
+	enum res r = open_top(&w, &top);
+	if (r == RES_OK)
+		r = list(&w, top, path, KEYDIR_MAX_KEYS_PER_DOMAIN, &names);
+	for (size_t i = 0; r == RES_OK && i < names.count; i++)
+		if (str_ends(names.items[i], suffix))
+			r = add_note_key(&w, top, names.items[i]);
+	if (r == RES_OK && w.count == 0) {
+		err_set(err, "%s: no key in it", path);
+		r = RES_NOTFOUND;
+	}
+	if (r == RES_OK)
+		qsort(w.files, w.count, sizeof *w.files, compare_times);
+	return finish(&w, r, out);
+}
+
+/* --- a key anywhere --- */
 
 static enum res
 check_folder_of(struct walk *w, struct str path)

@@ -31,6 +31,7 @@ struct keyfile {
 	enum key_state state;
 	int64_t since_s; /* of the state file; 0: not named there */
 	bool by_rule;    /* key= of a sign table: signing_key.by_rule */
+	bool notes;      /* of the archive: signing_key.notes */
 	int fd; /* opened read-only by keydir_open, else -1; closed with the arena */
 	struct str path; /* with a NUL behind it */
 };
@@ -52,6 +53,13 @@ HN_CHECK enum res keydir_open(
  * the domain has no folder. */
 HN_CHECK enum res keydir_open_domain(struct arena *a, const char *path,
     struct str domain, struct err *err, struct keydir *out);
+
+/* The archive's keys: TIME.pem in the folder `path`, with the same rules for
+ * files and folder, sorted by time (seconds since 1970). Domain and selector
+ * become SIGNER_NOTES and the time. RES_NOTFOUND: no folder, or none in it;
+ * RES_SYNTAX: another name. */
+HN_CHECK enum res keydir_open_notes(struct arena *a, const char *path,
+    struct err *err, struct keydir *out);
 
 /* A single key file anywhere (`key=PATH` of a sign table), with the same
  * rules for it and its folder. Its selector is `selector`, or the file's name

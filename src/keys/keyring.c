@@ -14,7 +14,10 @@ struct keyset {
 	atomic_uint refs;
 	uint32_t generation;
 	struct manifest *manifest;
-	struct privkey **keys; /* by signing_key.id */
+	struct private {
+		struct privkey *key;
+		bool notes;
+	} *keys; /* by signing_key.id */
 	size_t count;
 };
 
@@ -33,7 +36,7 @@ keyset_unref(struct keyset **sp)
 	    atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (size_t i = 0; i < s->count; i++)
-		privkey_free(&s->keys[i]);
+		privkey_free(&s->keys[i].key);
 	free(s->keys);
 	manifest_unref(&s->manifest);
 	free(s);
@@ -73,11 +76,12 @@ describe(struct arena *a, const struct privkey *k, struct signing_key *out)
 /* Name and add one key; takes it over when RES_OK. */
 static enum res
 keyset_add(struct keyset *s, struct arena *a, struct signing_key *list,
-    struct str domain, struct str selector, struct privkey **key)
+    struct str domain, struct str selector, bool notes, struct privkey **key)
 {
 	struct signing_key *k = &list[s->count];
 	*k = (struct signing_key){ .domain = arena_dup(a, domain),
 		.selector = arena_dup(a, selector),
+		.notes = notes,
 		.id = (uint32_t)s->count,
 		.generation = s->generation };
 	if (k->domain.ptr == NULL || k->selector.ptr == NULL)
@@ -85,7 +89,7 @@ keyset_add(struct keyset *s, struct arena *a, struct signing_key *list,
 	enum res r = describe(a, *key, k);
 	if (r != RES_OK)
 		return r;
-	s->keys[s->count++] = *key;
+	s->keys[s->count++] = (struct private){ *key, notes };
 	*key = NULL;
 	return RES_OK;
 }
@@ -110,7 +114,7 @@ load(const struct keydir *d, uint32_t generation, struct err *err,
 		r = keyfile_load(f, err, &key);
 		if (r == RES_OK)
 			r = keyset_add(s, a, list, f->domain, f->selector,
-			    &key);
+			    f->notes, &key);
 		if (r == RES_OK)
 			list[s->count - 1].by_rule = f->by_rule;
 		privkey_free(&key);
@@ -148,16 +152,38 @@ keyring_manifest(struct signer *signer)
 	return m;
 }
 
+/* The private half, for this kind of work; NULL: not there. */
+static const struct privkey *
+find(const struct keyset *s, const struct signing_key *key, bool notes)
+{
+	if (key->generation != s->generation)
+		key = manifest_same(s->manifest, key);
+	if (key == NULL || key->id >= s->count ||
+	    s->keys[key->id].notes != notes)
+		return NULL;
+	return s->keys[key->id].key;
+}
+
 static enum res
 keyring_sign(struct signer *signer, const struct signing_key *key,
     const uint8_t digest[32], struct buf *out)
 {
 	struct keyset *s = current((struct keyring *)signer);
-	enum res r = RES_NOTFOUND;
-	if (key->generation != s->generation)
-		key = manifest_same(s->manifest, key);
-	if (key != NULL && key->id < s->count)
-		r = privkey_sign(s->keys[key->id], digest, out);
+	const struct privkey *k = find(s, key, false);
+	enum res r = k != NULL ? privkey_sign(k, digest, out) : RES_NOTFOUND;
+	keyset_unref(&s);
+	return r;
+}
+
+static enum res
+keyring_sign_note(struct signer *signer, const struct signing_key *key,
+    struct str text, struct buf *out)
+{
+	if (!signer_note_ok(text))
+		return RES_INVALID;
+	struct keyset *s = current((struct keyring *)signer);
+	const struct privkey *k = find(s, key, true);
+	enum res r = k != NULL ? privkey_sign_text(k, text, out) : RES_NOTFOUND;
 	keyset_unref(&s);
 	return r;
 }
@@ -181,7 +207,7 @@ keyring_new(struct keyset **set, struct signer **out)
 		return RES_NOMEM;
 	}
 	ring->signer = (struct signer){ keyring_manifest, keyring_sign,
-		keyring_free };
+		keyring_sign_note, keyring_free };
 	pthread_mutex_init(&ring->lock, NULL);
 	ring->set = *set;
 	*set = NULL;
@@ -210,7 +236,7 @@ keyring_single(struct str domain, struct str selector, struct privkey **key,
 	struct privkey *k = *key;
 	*key = NULL;
 	if (s != NULL && list != NULL)
-		r = keyset_add(s, a, list, domain, selector, &k);
+		r = keyset_add(s, a, list, domain, selector, false, &k);
 	if (r == RES_OK)
 		r = manifest_new(&a, list, 1, &s->manifest);
 	if (r == RES_OK)

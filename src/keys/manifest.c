@@ -108,6 +108,22 @@ signing_key_weak(const struct signing_key *k)
 	return k->type == KEY_RSA && k->bits < SIGNER_MIN_RSA_BITS;
 }
 
+bool
+signer_note_ok(struct str text)
+{
+	char last = '\n';
+	if (text.len < 2 || text.len > SIGNER_MAX_NOTE ||
+	    text.ptr[text.len - 1] != '\n')
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i];
+		if (c == '\n' ? last == '\n' : c < ' ' || c > '~')
+			return false;
+		last = c;
+	}
+	return true;
+}
+
 void
 signer_free(struct signer **s)
 {

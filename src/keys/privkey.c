@@ -232,14 +232,14 @@ sign_rsa(EVP_PKEY *pkey, const uint8_t digest[32], uint8_t *to, size_t *len)
 }
 
 static bool
-sign_ed25519(
-    EVP_PKEY *pkey, const uint8_t digest[32], uint8_t *to, size_t *len)
+sign_ed25519(EVP_PKEY *pkey, struct str text, uint8_t *to, size_t *len)
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	bool good = ctx != NULL &&
 	    EVP_DigestSignInit_ex(ctx, NULL, NULL, NULL, NULL, pkey, NULL) ==
 		1 &&
-	    EVP_DigestSign(ctx, to, len, digest, 32) == 1;
+	    EVP_DigestSign(ctx, to, len, (const uint8_t *)text.ptr,
+		text.len) == 1;
 	EVP_MD_CTX_free(ctx);
 	return good;
 }
@@ -253,7 +253,23 @@ privkey_sign(
 	ERR_clear_error();
 	bool good = k->type == KEY_RSA ?
 	    sign_rsa(k->pkey, digest, signature, &len) :
-	    sign_ed25519(k->pkey, digest, signature, &len);
+	    sign_ed25519(k->pkey, str_of(digest, 32), signature, &len);
+	ERR_clear_error();
+	if (!good)
+		return RES_IO;
+	buf_add(out, signature, len);
+	return out->error;
+}
+
+enum res
+privkey_sign_text(const struct privkey *k, struct str text, struct buf *out)
+{
+	uint8_t signature[MAX_SIGNATURE];
+	size_t len = sizeof signature;
+	if (k->type != KEY_ED25519)
+		return RES_UNSUPPORTED;
+	ERR_clear_error();
+	bool good = sign_ed25519(k->pkey, text, signature, &len);
 	ERR_clear_error();
 	if (!good)
 		return RES_IO;

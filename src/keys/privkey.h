@@ -35,4 +35,8 @@ HN_CHECK enum res privkey_public(const struct privkey *k, struct buf *out);
 HN_CHECK enum res privkey_sign(
     const struct privkey *k, const uint8_t digest[32], struct buf *out);
 
+/* Ed25519 over the text itself (RFC 8032). RES_UNSUPPORTED: an RSA key. */
+HN_CHECK enum res privkey_sign_text(
+    const struct privkey *k, struct str text, struct buf *out);
+
 #endif

@@ -289,8 +289,8 @@ verify_rsa(struct pubkey *k, const uint8_t digest[32], struct str signature,
 }
 
 static enum res
-verify_ed25519(struct pubkey *k, const uint8_t digest[32],
-    struct str signature, bool *out_fits)
+verify_ed25519(
+    struct pubkey *k, struct str text, struct str signature, bool *out_fits)
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	if (ctx == NULL)
@@ -299,8 +299,8 @@ verify_ed25519(struct pubkey *k, const uint8_t digest[32],
 	if (EVP_DigestVerifyInit_ex(
 		ctx, NULL, NULL, NULL, NULL, k->pkey, NULL) == 1) {
 		*out_fits = EVP_DigestVerify(ctx,
-		    (const uint8_t *)signature.ptr, signature.len, digest,
-		    32) == 1;
+		    (const uint8_t *)signature.ptr, signature.len,
+		    (const uint8_t *)text.ptr, text.len) == 1;
 		r = RES_OK;
 	}
 	EVP_MD_CTX_free(ctx);
@@ -317,9 +317,23 @@ pubkey_verify(struct pubkey *k, const uint8_t digest[32], struct str signature,
 	}
 	enum res r = k->type == KEY_RSA ?
 	    verify_rsa(k, digest, signature, out_fits) :
-	    verify_ed25519(k, digest, signature, out_fits);
+	    verify_ed25519(k, str_of(digest, 32), signature, out_fits);
 	if (r != RES_OK || !*out_fits)
 		ERR_clear_error(); /* only a failure leaves something */
+	return r;
+}
+
+enum res
+pubkey_verify_text(
+    struct pubkey *k, struct str text, struct str signature, bool *out_fits)
+{
+	if (k->type != KEY_ED25519)
+		return RES_UNSUPPORTED;
+	*out_fits = false;
+	if (signature.len == 0)
+		return RES_OK;
+	enum res r = verify_ed25519(k, text, signature, out_fits);
+	ERR_clear_error();
 	return r;
 }
 

@@ -36,6 +36,10 @@ unsigned pubkey_bits(const struct pubkey *k);
 HN_CHECK enum res pubkey_verify(struct pubkey *k, const uint8_t digest[32],
     struct str signature, bool *out_fits);
 
+/* Ed25519 over the text itself (RFC 8032). RES_UNSUPPORTED: an RSA key. */
+HN_CHECK enum res pubkey_verify_text(
+    struct pubkey *k, struct str text, struct str signature, bool *out_fits);
+
 /* The SHA-256 digest that this RSA key signed: a signature that some other
  * key made, or that was damaged, has none. For a diagnosis, never for a
  * verdict. RES_NOTFOUND: none; RES_UNSUPPORTED: not RSA. */

@@ -124,7 +124,7 @@ static size_t
 list_key(struct incoming *in, const uint8_t *p, size_t len)
 {
 	if (in->count == in->expected || len < WIRE_KEY_HEAD ||
-	    (p[4] & ~WIRE_BY_RULE) > 1)
+	    (p[4] & ~(WIRE_BY_RULE | WIRE_NOTES)) > 1)
 		return 0;
 	size_t domain = get_le16(p + 7), selector = get_le16(p + 9),
 	       public = get_le16(p + 11);
@@ -133,7 +133,8 @@ list_key(struct incoming *in, const uint8_t *p, size_t len)
 	const uint8_t *text = p + WIRE_KEY_HEAD;
 	struct signing_key *k = &in->keys[in->count];
 	k->id = get_le32(p);
-	k->type = (p[4] & ~WIRE_BY_RULE) == 0 ? KEY_RSA : KEY_ED25519;
+	k->type = (p[4] & 1) == 0 ? KEY_RSA : KEY_ED25519;
+	k->notes = (p[4] & WIRE_NOTES) != 0;
 	k->by_rule = (p[4] & WIRE_BY_RULE) != 0;
 	k->bits = get_le16(p + 5);
 	k->domain = arena_dup(in->arena, str_of(text, domain));
@@ -304,24 +305,25 @@ unlink_request(struct remote *r, struct request *q)
 
 static bool
 send_request(struct channel *c, const struct request *q, uint32_t generation,
-    uint32_t id, const uint8_t digest[32])
+    uint32_t id, enum wire_type type, struct str what)
 {
-	uint8_t bytes[WIRE_SIGN_LEN] = { WIRE_SIGN };
+	uint8_t bytes[WIRE_SIGN_HEAD + SIGNER_MAX_NOTE] = { (uint8_t)type };
+	size_t len = WIRE_SIGN_HEAD + what.len;
 	put_le32(bytes + 1, q->number);
 	put_le32(bytes + 5, generation);
 	put_le32(bytes + 9, id);
-	memcpy(bytes + 13, digest, 32);
+	memcpy(bytes + WIRE_SIGN_HEAD, what.ptr, what.len);
 	ssize_t n;
 	do
-		n = send(c->fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+		n = send(c->fd, bytes, len, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof bytes;
+	return n == (ssize_t)len;
 }
 
 /* With the lock held: send, wait, take off the list. */
 static enum res
 ask(struct remote *r, struct request *q, const struct signing_key *key,
-    const uint8_t digest[32], int64_t deadline_us)
+    enum wire_type type, struct str what, int64_t deadline_us)
 {
 	struct timespec until = timespec_of(deadline_us);
 	struct channel *c = r->channel;
@@ -334,7 +336,7 @@ ask(struct remote *r, struct request *q, const struct signing_key *key,
 	r->pending_count++;
 	atomic_fetch_add(&c->refs, 1);
 	pthread_mutex_unlock(&r->lock);
-	bool sent = send_request(c, q, generation, id, digest);
+	bool sent = send_request(c, q, generation, id, type, what);
 	channel_unref(c);
 	pthread_mutex_lock(&r->lock);
 	while (sent && !q->done)
@@ -360,10 +362,9 @@ wait_list(struct remote *r, uint32_t not_this, int64_t deadline_us)
 }
 
 static enum res
-remote_sign(struct signer *signer, const struct signing_key *key,
-    const uint8_t digest[32], struct buf *out)
+request(struct remote *r, const struct signing_key *key, enum wire_type type,
+    struct str what, struct buf *out)
 {
-	struct remote *r = (struct remote *)signer;
 	int64_t deadline_us = clock_mono_us() + r->timeout_us;
 	uint32_t stale = 0; /* no list has this generation */
 	enum res result = RES_AGAIN;
@@ -384,13 +385,31 @@ remote_sign(struct signer *signer, const struct signing_key *key,
 		}
 		stale = r->generation;
 		q.done = q.stale = false;
-		result = ask(r, &q, now, digest, deadline_us);
+		result = ask(r, &q, now, type, what, deadline_us);
 		if (!q.stale)
 			break;
 	}
 	pthread_mutex_unlock(&r->lock);
 	pthread_cond_destroy(&q.done_cond);
 	return result;
+}
+
+static enum res
+remote_sign(struct signer *signer, const struct signing_key *key,
+    const uint8_t digest[32], struct buf *out)
+{
+	return request((struct remote *)signer, key, WIRE_SIGN,
+	    str_of(digest, 32), out);
+}
+
+static enum res
+remote_sign_note(struct signer *signer, const struct signing_key *key,
+    struct str text, struct buf *out)
+{
+	/* also asked here: the buffer of a request has an end */
+	if (!signer_note_ok(text))
+		return RES_INVALID;
+	return request((struct remote *)signer, key, WIRE_NOTE, text, out);
 }
 
 static struct manifest *
@@ -431,7 +450,7 @@ remote_new(int64_t timeout_us, struct signer **out)
 	if (r == NULL)
 		return RES_NOMEM;
 	r->signer = (struct signer){ remote_manifest, remote_sign,
-		remote_free };
+		remote_sign_note, remote_free };
 	r->timeout_us = timeout_us > 0 ? timeout_us : REMOTE_TIMEOUT_US;
 	pthread_condattr_init(&r->monotonic);
 	pthread_condattr_setclock(&r->monotonic, CLOCK_MONOTONIC);

@@ -1,15 +1,16 @@
 /* A signer whose private keys are in another process, over a SOCK_SEQPACKET
  * socket pair: any number of threads on the asking side, a few on the
  * signing side. Neither side lets the other take memory or time without
- * bound; the signing side takes nothing but fixed-size requests.
+ * bound; the signing side takes nothing but small requests.
  *
  * Packets begin with one byte of type, integers are little-endian:
  *
  *   'M' generation32 count32          a new key list begins, `count` keys
  *   'K' { id32 type8 bits16 len16×3 domain selector public }…
- *                                   (type: 0 RSA, 1 Ed25519; 128 by rule)
+ *           (type: 0 RSA, 1 Ed25519; + 128 by rule; + 64 for notes only)
  *   'E' generation32                  the key list is complete
  *   'S' request32 generation32 id32 digest[32]      (to the signing side)
+ *   'N' request32 generation32 id32 text            (to it: a note)
  *   'R' request32 outcome8 signature                (from it)
  *
  * The list is sent when a connection begins and after each reload. Ids are

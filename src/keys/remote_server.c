@@ -44,7 +44,7 @@ add_key(struct buf *b, const struct signing_key *k)
 {
 	buf_add_le32(b, k->id);
 	buf_add_char(b, (char)((k->type == KEY_RSA ? 0 : 1) |
-	    (k->by_rule ? WIRE_BY_RULE : 0)));
+	    (k->by_rule ? WIRE_BY_RULE : 0) | (k->notes ? WIRE_NOTES : 0)));
 	buf_add_le16(b, (uint16_t)k->bits);
 	buf_add_le16(b, (uint16_t)k->domain.len);
 	buf_add_le16(b, (uint16_t)k->selector.len);
@@ -117,7 +117,7 @@ outcome(struct remote_server *v, enum res r, uint32_t generation)
 }
 
 static bool
-answer(struct remote_server *v, const uint8_t *p, struct buf *out)
+answer(struct remote_server *v, const uint8_t *p, size_t len, struct buf *out)
 {
 	/* without a name the ring only finds ids of its own generation */
 	struct signing_key key = { .id = get_le32(p + 9),
@@ -126,7 +126,11 @@ answer(struct remote_server *v, const uint8_t *p, struct buf *out)
 	buf_add_char(out, WIRE_RESULT);
 	buf_add(out, p + 1, 4);
 	buf_add_char(out, WIRE_SIGNED);
-	enum res r = v->ring->sign(v->ring, &key, p + 13, out);
+	const uint8_t *what = p + WIRE_SIGN_HEAD;
+	enum res r = p[0] == WIRE_NOTE ?
+	    v->ring->sign_note(
+		v->ring, &key, str_of(what, len - WIRE_SIGN_HEAD), out) :
+	    v->ring->sign(v->ring, &key, what, out);
 	if (out->error != RES_OK && out->len < WIRE_RESULT_HEAD)
 		return false;
 	out->ptr[5] = (char)outcome(v, r, key.generation);
@@ -134,19 +138,27 @@ answer(struct remote_server *v, const uint8_t *p, struct buf *out)
 	    r == RES_OK ? out->len : WIRE_RESULT_HEAD);
 }
 
+static bool
+is_request(const uint8_t *p, ssize_t n)
+{
+	return n == WIRE_SIGN_LEN && p[0] == WIRE_SIGN ? true :
+	    n > WIRE_SIGN_HEAD && n <= WIRE_SIGN_HEAD + SIGNER_MAX_NOTE &&
+		p[0] == WIRE_NOTE;
+}
+
 static void *
 serve(void *arg)
 {
 	struct remote_server *v = arg;
-	uint8_t bytes[WIRE_SIGN_LEN + 1];
+	uint8_t bytes[WIRE_SIGN_HEAD + SIGNER_MAX_NOTE + 1];
 	struct buf out;
 	buf_init(&out, REMOTE_MAX_PACKET);
 	for (;;) {
 		ssize_t n = recv(v->fd, bytes, sizeof bytes, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != WIRE_SIGN_LEN || bytes[0] != WIRE_SIGN ||
-		    !answer(v, bytes, &out))
+		if (!is_request(bytes, n) ||
+		    !answer(v, bytes, (size_t)n, &out))
 			break;
 	}
 	/* no half service: the other threads end and the peer sees it */

@@ -20,10 +20,16 @@ struct signing_key {
 	enum key_type type;
 	unsigned bits;
 	bool by_rule; /* signs only where its selector is asked for by name */
+	bool notes;   /* of the archive: signs notes and nothing else */
 	struct str public_der; /* what p= holds, decoded */
 	uint32_t id;         /* what the signer is asked with */
 	uint32_t generation; /* of the key set: ids are good within one */
 };
+
+/* The archive's keys stand under this name, which is no domain's normal form;
+ * the selector is the time (seconds) from which on a key signs. */
+#define SIGNER_NOTES STR(".archive")
+#define SIGNER_MAX_NOTE 512 /* bytes of a note's text */
 
 #define SIGNER_MIN_RSA_BITS 2048 /* RFC 8301 §3.2: SHOULD, for signers */
 /* An RSA key with less. */
@@ -50,9 +56,18 @@ struct signer {
 	 * called by many threads. */
 	enum res (*sign)(struct signer *s, const struct signing_key *key,
 	    const uint8_t digest[32], struct buf *out);
+	/* The same for a note of the archive: Ed25519 over the text itself, by
+	 * a key with `notes`. RES_INVALID: no note's text (signer_note_ok). */
+	enum res (*sign_note)(struct signer *s, const struct signing_key *key,
+	    struct str text, struct buf *out);
 	void (*free)(struct signer *s);
 };
 
 void signer_free(struct signer **s);
+
+/* What a key of the archive signs at all: 2 to SIGNER_MAX_NOTE bytes of
+ * printable ASCII in lines that are not empty, the last one ended. Nothing
+ * that a DKIM signature is made over looks like that. */
+bool signer_note_ok(struct str text);
 
 #endif

@@ -9,6 +9,7 @@ enum wire_type {
 	WIRE_LIST_KEYS = 'K',
 	WIRE_LIST_END = 'E',
 	WIRE_SIGN = 'S',
+	WIRE_NOTE = 'N',
 	WIRE_RESULT = 'R',
 };
 
@@ -23,7 +24,9 @@ enum wire_outcome {
 #define WIRE_LIST_END_LEN   5
 #define WIRE_BY_RULE        0x80 /* of a key's type: signing_key.by_rule */
 #define WIRE_KEY_HEAD       13 /* before domain, selector, public half */
-#define WIRE_SIGN_LEN       45
+#define WIRE_NOTES          0x40 /* … and signing_key.notes */
+#define WIRE_SIGN_HEAD      13 /* before the digest, or a note's text */
+#define WIRE_SIGN_LEN       (WIRE_SIGN_HEAD + 32)
 #define WIRE_RESULT_HEAD    6
 
 #endif

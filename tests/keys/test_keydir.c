@@ -299,6 +299,45 @@ too_many(void **state)
 	expect(RES_LIMIT, "/a.example: more than 64 keys");
 }
 
+static void
+notes(void **state)
+{
+	struct keydir d;
+	const char *path = below("notes");
+	char dir[1024];
+	snprintf(dir, sizeof dir, "%s", path);
+	assert_int_equal(
+	    keydir_open_notes(arena, dir, &err, &d), RES_NOTFOUND);
+	folder("notes");
+	err_clear(&err);
+	assert_int_equal(
+	    keydir_open_notes(arena, dir, &err, &d), RES_NOTFOUND);
+	assert_non_null(strstr(err.text, "/notes: no key in it"));
+	key("notes/1800000000.pem", KEY_ED25519, 0600);
+	key("notes/999.pem", KEY_ED25519, 0600);
+	file("notes/README", STR("x"), 0644);
+	assert_ok(keydir_open_notes(arena, dir, &err, &d));
+	assert_int_equal(d.count, 2);
+	assert_str(d.files[0].selector, "999"); /* by time, not by letters */
+	assert_int_equal(d.files[1].since_s, 1800000000);
+	assert_str(d.files[1].domain, ".archive");
+	assert_true(d.files[1].notes);
+	static const char *const bad[] = { "notes/a.pem", "notes/01.pem",
+		"notes/99999999999999999.pem" };
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		key(bad[i], KEY_ED25519, 0600);
+		err_clear(&err);
+		assert_int_equal(
+		    keydir_open_notes(arena, dir, &err, &d), RES_SYNTAX);
+		assert_non_null(strstr(err.text, "named after the time"));
+		unlink(below(bad[i]));
+	}
+	chmod(below("notes/999.pem"), 0644);
+	err_clear(&err);
+	assert_int_equal(keydir_open_notes(arena, dir, &err, &d), RES_DENIED);
+	assert_non_null(strstr(err.text, "999.pem: mode 0644"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int
@@ -314,6 +353,7 @@ main(void)
 		TEST(two_of_a_type),
 		TEST(bad_state),
 		TEST(too_many),
+		TEST(notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -509,6 +509,65 @@ many_keys(void **state)
 		close(files[i].fd);
 }
 
+/* A key of the archive signs notes, no other key does, and it nothing else. */
+static void
+notes(void **state)
+{
+	struct fixture *f = *state;
+	struct str text = STR("a/1/2\n3\nAAAA\n");
+	struct keyfile files[] = { f->files[0], file_of(".archive", "100") };
+	struct keydir d = { 2, files };
+	struct buf out;
+	bool fits = false;
+	size_t n;
+	struct pubkey *pub = NULL;
+	files[1].notes = true;
+	buf_init(&out, 2048);
+	assert_ok(keyring_reload(f->ring, &d, NULL));
+	connect_them(f);
+	wait_ready(f);
+	struct manifest *m = f->client->manifest(f->client);
+	const struct signing_key *k = manifest_find(m, SIGNER_NOTES, &n);
+	assert_int_equal(n, 1);
+	assert_true(k->notes);
+	assert_ok(f->client->sign_note(f->client, k, text, &out));
+	assert_ok(pubkey_from_ed25519(k->public_der, &pub));
+	assert_ok(pubkey_verify_text(pub, text, buf_str(&out), &fits));
+	assert_true(fits);
+	out.ptr[5] ^= 1;
+	assert_ok(pubkey_verify_text(pub, text, buf_str(&out), &fits));
+	assert_false(fits);
+	pubkey_unref(&pub);
+	buf_reset(&out);
+	assert_int_equal(try_sign(f->client, k), RES_NOTFOUND);
+	const struct signing_key *a = manifest_find(m, STR("a.example"), &n);
+	assert_false(a->notes);
+	assert_ok(try_sign(f->client, a));
+	assert_int_equal(
+	    f->client->sign_note(f->client, a, text, &out), RES_NOTFOUND);
+	static const struct str bad[] = { { "", 0 }, { "\n", 1 },
+		{ "no end", 6 }, { "a\n\nb\n", 5 }, { "\na\n", 3 },
+		{ "caf\xc3\xa9\n", 6 }, { "nul\0\n", 5 } };
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(f->client->sign_note(
+				     f->client, k, bad[i], &out), RES_INVALID);
+	assert_int_equal(out.len, 0);
+	char *more = malloc(SIGNER_MAX_NOTE + 1);
+	assert_non_null(more);
+	memset(more, 'x', SIGNER_MAX_NOTE + 1);
+	more[SIGNER_MAX_NOTE] = more[SIGNER_MAX_NOTE - 1] = '\n';
+	assert_ok(f->client->sign_note(
+	    f->client, k, str_of(more, SIGNER_MAX_NOTE), &out));
+	more[SIGNER_MAX_NOTE - 1] = 'x';
+	assert_int_equal(f->client->sign_note(f->client, k,
+			     str_of(more, SIGNER_MAX_NOTE + 1), &out),
+	    RES_INVALID);
+	free(more);
+	manifest_unref(&m);
+	buf_done(&out);
+	close(files[1].fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int
@@ -528,6 +587,7 @@ main(void)
 		TEST(bad_requests),
 		TEST(unknown_id),
 		TEST(many_keys),
+		TEST(notes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
