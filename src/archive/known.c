@@ -81,7 +81,8 @@ static enum res
 read_shard(struct known *k, const struct archive_io *io,
     const struct shard_entry *e, struct err *err)
 {
-	const struct recover_seen seen = { on_message, k };
+	const struct recover_seen seen = { .message = on_message,
+		.context = k };
 	struct segment_reader *reader;
 	struct err ignored = { "" };
 	if (segment_reader_open(e->dir, io, &ignored, &reader) != RES_OK)

@@ -16,11 +16,19 @@ tell(const struct scan *s, const struct segment_frame *f,
 	return s->seen->message(s->seen->context, b->sha256, f->offset);
 }
 
+/* Notes are read whatever has been checked: there are few of them. */
+static bool
+is_note(const struct scan *s, const struct segment_frame *f)
+{
+	return (f->header.type == FRAME_NOTE || f->header.type == FRAME_KEY) &&
+	    s->seen != NULL && s->seen->note != NULL;
+}
+
 /* Is the frame whole? */
 static enum res
 look_inside(struct scan *s, const struct segment_frame *f)
 {
-	if (f->offset < s->checked) {
+	if (f->offset < s->checked && !is_note(s, f)) {
 		struct frame_body b;
 		if (s->seen != NULL && f->header.type == FRAME_MESSAGE &&
 		    segment_reader_peek_body(s->reader, f, &b) == RES_OK)
@@ -43,6 +51,8 @@ look_inside(struct scan *s, const struct segment_frame *f)
 	    f->header.type == FRAME_MESSAGE &&
 	    c.state[BLOCK_BODY] == BLOCK_WHOLE)
 		r = tell(s, f, &c.body);
+	if (r == RES_OK && is_note(s, f))
+		s->seen->note(s->seen->note_context, f, c.meta);
 	arena_free(&a);
 	return r;
 }
@@ -54,12 +64,27 @@ accept_frame(struct scan *s, const struct segment_frame *f)
 	enum res r = merkle_add(&o->tree, f->header.leaf);
 	if (r != RES_OK)
 		return r;
+	if (s->seen != NULL && !o->holes &&
+	    o->tree.count == s->seen->signed_size) {
+		r = merkle_root(&o->tree, o->signed_root);
+		o->signed_reached = r == RES_OK;
+		if (r != RES_OK)
+			return r;
+	}
 	if (f->header.durable_upto > o->floor)
 		o->floor = f->header.durable_upto;
 	o->sealed = f->header.type == FRAME_SEAL;
 	o->frames = f->header.number + 1;
 	o->end = segment_frame_end(f);
 	return RES_OK;
+}
+
+/* Had something durable begun at `at`? */
+static bool
+is_missing(const struct scan *s, uint64_t at)
+{
+	return at < s->out->floor ||
+	    (s->seen != NULL && s->out->frames < s->seen->signed_size);
 }
 
 /* Something is wrong at `at`. The first valid frame behind it goes to
@@ -70,7 +95,7 @@ judge(struct scan *s, uint64_t at, struct segment_frame *out_next,
     bool *out_damage)
 {
 	struct segment_frame f;
-	bool found = false, damage = at < s->out->floor;
+	bool found = false, damage = is_missing(s, at);
 	enum res r = segment_reader_resync(
 	    s->reader, at + 8, s->out->frames, &f);
 	while (r == RES_OK) {
@@ -136,7 +161,7 @@ scan_all(struct scan *s)
 		struct segment_frame f, next;
 		bool good_header = false, damage;
 		enum res r = segment_reader_at(s->reader, at, &f);
-		if (r == RES_NOTFOUND && at >= o->floor)
+		if (r == RES_NOTFOUND && !is_missing(s, at))
 			return RES_OK; /* zeros to the end */
 		if (r == RES_OK && f.header.number == o->frames) {
 			good_header = true;
@@ -164,8 +189,8 @@ scan_all(struct scan *s)
 		if (r != RES_OK)
 			return r;
 	}
-	if (at < o->floor) { /* the file itself is too short */
-		note_damage(o, at, o->floor);
+	if (is_missing(s, at)) { /* the file itself is too short */
+		note_damage(o, at, o->floor > at ? o->floor : at);
 		o->holes = true;
 	}
 	return RES_OK;

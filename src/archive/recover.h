@@ -23,6 +23,9 @@ struct recovery {
 	uint64_t frames;    /* number the next frame gets */
 	uint64_t floor;     /* known durable: given or found in a frame */
 	struct merkle tree; /* complete unless `holes` */
+	/* the tree head over the first `signed_size` frames */
+	bool signed_reached;
+	uint8_t signed_root[LEAF_HASH_BYTES];
 	bool holes;         /* frames whose leaf is lost */
 	bool sealed;        /* the last frame is a seal */
 	bool torn;          /* something but zeros behind `end`, not damage */
@@ -31,11 +34,17 @@ struct recovery {
 };
 
 /* Told of each message that stays; anything but RES_OK ends the scan with
- * that answer. */
+ * that answer. `note` (may be NULL): of each NOTE and KEY frame and its
+ * META. */
 struct recover_seen {
 	enum res (*message)(
 	    void *context, const uint8_t sha256[32], uint64_t offset);
 	void *context;
+	void (*note)(void *context, const struct segment_frame *f,
+	    struct str meta);
+	void *note_context;
+	/* frames that were signed, so they have been durable; 0: unknown */
+	uint64_t signed_size;
 };
 
 /* `floor`: durable length known from elsewhere (index, successor); 0 = none.

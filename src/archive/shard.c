@@ -104,6 +104,31 @@ make_shard_dir(struct shard *s, const char *family, const char *period)
 	return r != RES_OK ? r : RES_LIMIT;
 }
 
+static void
+format_key(const struct note_key *k, char out[SHARD_MAX_KEY + 1])
+{
+	struct buf b;
+	buf_init(&b, SHARD_MAX_KEY);
+	note_key_format(&b, k);
+	if (b.error == RES_OK) {
+		memcpy(out, b.ptr, b.len);
+		out[b.len] = '\0';
+	}
+	buf_done(&b);
+}
+
+/* Who signs this shard's notes: as far as is known now. */
+static void
+put_key(struct shard *s, const struct shard_link *previous, int64_t now_us)
+{
+	struct shard_header *h = &s->header;
+	struct note_key key;
+	memcpy(h->key, previous->key, sizeof h->key);
+	if (note_newest_key(s->env->signer, h->store_uuid, now_us, &key) ==
+	    RES_OK)
+		format_key(&key, h->key);
+}
+
 static enum res
 fill_header(struct shard *s, const char *family, const char *period,
     const struct shard_link *previous, int64_t now_us, struct err *err)
@@ -125,6 +150,8 @@ fill_header(struct shard *s, const char *family, const char *period,
 	h->previous_bytes = previous->bytes;
 	h->previous_frames = previous->frames;
 	memcpy(h->previous_root, previous->root, sizeof h->previous_root);
+	memcpy(h->previous_note, previous->note, sizeof h->previous_note);
+	put_key(s, previous, now_us);
 	return digest_random(h->nonce, sizeof h->nonce);
 }
 
@@ -167,6 +194,11 @@ shard_create(const struct shard_env *env, const char *family,
 		return r;
 	}
 	s->durable = s->allocated = SHARD_HEADER_BYTES;
+	r = shard_notes_read(s);
+	if (r != RES_OK) {
+		shard_close(&s);
+		return r;
+	}
 	*out = s;
 	return RES_OK;
 }
@@ -178,6 +210,9 @@ shard_link_of(const struct shard *s)
 		.bytes = s->durable, .frames = s->frames };
 	if (s->holes || merkle_root(&s->tree, l.root) != RES_OK)
 		memset(l.root, 0, sizeof l.root);
+	memcpy(l.note, s->notes.last, sizeof l.note);
+	if (s->notes.key_count > 0)
+		format_key(&s->notes.keys[s->notes.key_count - 1], l.key);
 	return l;
 }
 
@@ -331,6 +366,13 @@ secure_names(const struct shard *s)
 	return r;
 }
 
+static void
+remember_note(
+    void *shard, const struct segment_frame *f, struct str meta)
+{
+	shard_notes_frame(shard, f, meta);
+}
+
 static enum res
 remember(void *dedupe, const uint8_t sha256[32], uint64_t offset)
 {
@@ -362,12 +404,18 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 		s->header = *segment_reader_shard(reader);
 		if (index_peek(s->dir, &applied) == RES_OK)
 			checked = applied.offset;
-		const struct recover_seen seen = { remember, s->dedupe };
-		r = recover_scan(reader, checked > floor ? checked : floor,
-		    checked, &seen, rec);
+		r = shard_notes_read(s);
+		const struct recover_seen seen = { remember, s->dedupe,
+			remember_note, s, s->notes.size };
+		if (r == RES_OK)
+			r = recover_scan(reader,
+			    checked > floor ? checked : floor, checked, &seen,
+			    rec);
 	}
 	if (r == RES_OK)
 		r = settle(s, rec);
+	if (r == RES_OK)
+		r = shard_notes_judge(s, rec, err);
 	if (r == RES_OK)
 		r = secure_names(s);
 	segment_reader_close(&reader);
@@ -606,9 +654,12 @@ shard_append(struct shard *s, struct draft *const *group, size_t count)
 	s->frames += count;
 	if (s->allocated < s->durable)
 		s->allocated = s->durable;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (merkle_add(&s->tree, group[i]->header.leaf) != RES_OK)
 			s->holes = true;
+		s->notes.news += group[i]->header.type != FRAME_NOTE &&
+		    group[i]->header.type != FRAME_KEY;
+	}
 	return RES_OK;
 }
 

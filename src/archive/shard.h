@@ -21,6 +21,7 @@
 #include "archive/io.h"
 #include "archive/merkle.h"
 #include "archive/recover.h"
+#include "archive/shard_notes.h"
 #include "archive/store_dir.h"
 #include "base/err.h"
 
@@ -41,6 +42,7 @@ struct shard_env {
 	const struct archive_io *io;
 	const char *store_path;
 	uint64_t reserve_bytes;  /* free space that is left alone */
+	struct signer *signer;   /* of notes; NULL: nobody signs */
 	void (*alarm)(void *context, const char *line); /* any thread; or NULL */
 	void *alarm_context;
 };
@@ -60,12 +62,14 @@ struct shard {
 	struct merkle tree;
 	bool holes;           /* leaves are missing: no tree head */
 	bool sealed, damaged, poisoned; /* each: no more appends */
+	bool ended;           /* of a former epoch: the same */
+	struct shard_notes notes;
 	struct dedupe *dedupe;
 };
 static inline bool
 shard_writable(const struct shard *s)
 {
-	return !s->sealed && !s->damaged && !s->poisoned;
+	return !s->sealed && !s->damaged && !s->poisoned && !s->ended;
 }
 
 /* What a new shard's header says about the one before it. */
@@ -73,6 +77,8 @@ struct shard_link {
 	uint32_t number; /* 0: none */
 	uint64_t bytes, frames;
 	uint8_t root[32];
+	char note[SHARD_MAX_NOTE + 1]; /* the last one signed; may be "" */
+	char key[SHARD_MAX_KEY + 1];   /* the newest one known; the same */
 };
 /* From a shard that is finished with. */
 struct shard_link shard_link_of(const struct shard *s);

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/notary.h"
 #include "archive/spool.h"
 #include "archive/writer.h"
 
@@ -38,6 +40,8 @@ struct store {
 	size_t writer_count;
 	struct packer *packers[MAX_PACKERS]; /* idle ones */
 	size_t idle, made, max_packers;
+	struct notary *notary;
+	atomic_bool unsigned_told; /* said that signing fails */
 };
 
 /* --- packers, a bounded pool --- */
@@ -240,6 +244,7 @@ store_open(
 		.io = o->io != NULL ? o->io : &archive_io_system,
 		.store_path = s->path,
 		.reserve_bytes = o->reserve_bytes,
+		.signer = o->signer,
 		.alarm = note_alarm,
 		.alarm_context = s,
 	};
@@ -260,6 +265,8 @@ store_open(
 		if (!o->on_demand)
 			r = start_families(s, err);
 	}
+	if (r == RES_OK && o->signer != NULL && o->checkpoint_us > 0)
+		r = notary_start(s, o->checkpoint_us, &s->notary);
 	if (r != RES_OK) {
 		err_set(err, "%s: %s", o->path, res_text(r));
 		store_close(&s);
@@ -275,6 +282,7 @@ store_close(struct store **store)
 	struct store *s = *store;
 	if (s == NULL)
 		return;
+	notary_stop(&s->notary);
 	for (size_t i = 0; i < s->writer_count; i++)
 		writer_free(&s->writers[i]);
 	for (size_t i = 0; i < s->idle; i++)
@@ -346,6 +354,40 @@ store_submit(
 		drop_file(s, &body);
 	draft_done(&d);
 	return r;
+}
+
+/* --- evidence --- */
+
+unsigned
+store_checkpoint(struct store *s, store_checkpoint_fn told, void *context)
+{
+	unsigned failed = 0;
+	for (size_t i = 0;; i++) {
+		struct buf note;
+		struct writer *w = NULL;
+		pthread_mutex_lock(&s->mutex);
+		if (i < s->writer_count)
+			w = s->writers[i]; /* stays until the store is closed */
+		pthread_mutex_unlock(&s->mutex);
+		if (w == NULL)
+			break;
+		buf_init(&note, SHARD_MAX_NOTE);
+		enum res r = writer_checkpoint(w, &note);
+		if (r != RES_NOTFOUND) {
+			failed += r != RES_OK;
+			if (r != RES_OK && failed == 1 &&
+			    !atomic_load(&s->unsigned_told))
+				shard_alarm(&s->env, "archive family %s: no "
+				    "checkpoint was signed: %s",
+				    writer_family(w), res_text(r));
+			if (told != NULL)
+				told(context, writer_family(w), r,
+				    buf_str(&note));
+		}
+		buf_done(&note);
+	}
+	atomic_store(&s->unsigned_told, failed > 0);
+	return failed;
 }
 
 void

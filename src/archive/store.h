@@ -32,6 +32,10 @@ struct store_options {
 	bool on_demand;
 	/* every family's messages come from any time, as those of imports */
 	bool by_date;
+	/* signs checkpoints (keys/signer.h), every so often and when asked;
+	 * outlives the store. NULL: nobody; 0: only when asked */
+	struct signer *signer;
+	int64_t checkpoint_us;
 	struct clock clock;
 	const struct archive_io *io; /* NULL: the system; tests inject faults */
 	/* one line for the operator; called by any thread; may be NULL */
@@ -76,6 +80,18 @@ struct store_message {
  * no space, poisoned segment being replaced; RES_IO: this attempt failed. */
 HN_CHECK enum res store_submit(
     struct store *s, const struct store_message *m, uint64_t *out_id);
+
+/* --- evidence --- */
+
+/* Have the tree of each family's open shard signed (archive.md §6). `told`
+ * (may be NULL) gets the note of each, new or still good, or why there is
+ * none; families without anything to sign are passed over. Returns the number
+ * that should have been signed and were not. Any thread; takes as long as the
+ * signer does. */
+typedef void (*store_checkpoint_fn)(void *context, const char *family,
+    enum res r, struct str note);
+unsigned store_checkpoint(
+    struct store *s, store_checkpoint_fn told, void *context);
 
 /* --- counters for status and tests --- */
 struct store_counters {

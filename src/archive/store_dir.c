@@ -219,6 +219,28 @@ store_dir_take_number(const struct archive_io *io, const char *path,
 	return RES_OK;
 }
 
+enum res
+store_dir_new_epoch(const struct archive_io *io, const char *path,
+    uint32_t from, struct err *err)
+{
+	int lock;
+	struct store_identity id;
+	enum res r = lock_store(path, err, &lock);
+	if (r != RES_OK)
+		return r;
+	r = store_dir_identity(path, err, &id);
+	if (r == RES_OK && id.epoch == UINT32_MAX)
+		r = RES_LIMIT;
+	if (r == RES_OK && id.epoch <= from) {
+		id.epoch = from + 1;
+		r = identity_write(io, path, &id);
+	}
+	close(lock);
+	if (r != RES_OK)
+		err_set(err, "%s/store: %s", path, res_text(r));
+	return r;
+}
+
 /* --- shards --- */
 
 struct shard_listing {

@@ -4,7 +4,7 @@
  *   LOCK                         held while a shard number is taken
  *   tmp/                         spools and bodies under way
  *   families/FAMILY/PERIOD.N/    a shard (see shard.h)
- *       segment  LOCK  bodies/  lost/  index.gN.db
+ *       segment  LOCK  checkpoints  bodies/  lost/  index.gN.db
  *
  * Nothing here touches frames. */
 #ifndef ARCHIVE_STORE_DIR_H
@@ -39,6 +39,13 @@ HN_CHECK enum res store_dir_put_identity(const struct archive_io *io,
 /* Take the next shard number, durably, so that it is never given twice. */
 HN_CHECK enum res store_dir_take_number(const struct archive_io *io,
     const char *path, struct err *err, struct store_identity *out);
+
+/* End the epoch `from`, durably: the history that was signed in it is not
+ * the store's any more (a restored backup, a tree that has changed), and
+ * signing on would sign two of them. Nothing to do when it has ended. New
+ * shards are begun in the next epoch; those of former ones get no mail. */
+HN_CHECK enum res store_dir_new_epoch(const struct archive_io *io,
+    const char *path, uint32_t from, struct err *err);
 
 /* A shard directory with a segment in it. */
 struct shard_entry {

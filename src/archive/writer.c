@@ -24,7 +24,10 @@
 
 /* One submission, on the stack of the thread that waits for it. */
 struct job {
-	struct draft *draft;
+	struct draft *draft;  /* NULL: a note for the shard of this number */
+	enum frame_type note_type;
+	struct str note;
+	uint32_t shard;
 	struct job *next;
 	pthread_cond_t wake;
 	bool done;
@@ -47,6 +50,8 @@ struct writer {
 	bool stop;
 	struct writer_counters counters;
 	struct applier *applier; /* of `shard`; changed by the writer only */
+	struct shard_head head;  /* of `shard` after the last group */
+	bool has_head;
 	/* the writer's thread only */
 	struct shard *shard;
 	struct shard_link link;    /* what the next shard calls previous */
@@ -131,6 +136,8 @@ retire(struct writer *w, bool seal)
 	struct applier *a = w->applier;
 	if (s == NULL)
 		return;
+	if (seal || s->poisoned || w->by_date)
+		shard_sign_all(s, clock_now_us(&w->clock));
 	w->link = shard_link_of(s);
 	set_applier(w, NULL);
 	w->shard = NULL;
@@ -516,6 +523,16 @@ count_group(struct writer *w, size_t count)
 	c->groups += any;
 }
 
+static void
+take_first(struct writer *w, size_t *n)
+{
+	struct job *j = w->first;
+	w->first = j->next;
+	if (w->first == NULL)
+		w->last = &w->first;
+	w->group[(*n)++] = j;
+}
+
 /* Take what is queued; imports only as far as the month is the same. */
 static size_t
 take_group(struct writer *w)
@@ -524,6 +541,12 @@ take_group(struct writer *w)
 	uint64_t bytes = 0;
 	while (w->first != NULL && n < WRITER_MAX_GROUP) {
 		struct job *j = w->first;
+		if (j->draft == NULL && n > 0)
+			break; /* a note is a group of its own */
+		if (j->draft == NULL) {
+			take_first(w, &n);
+			break;
+		}
 		uint64_t more = j->draft->bytes.len;
 		if (n > 0 && bytes + more > WRITER_MAX_BYTES)
 			break;
@@ -531,13 +554,33 @@ take_group(struct writer *w)
 		    period_of(j->draft->header.time_us) !=
 			period_of(w->group[0]->draft->header.time_us))
 			break;
-		w->first = j->next;
-		if (w->first == NULL)
-			w->last = &w->first;
-		w->group[n++] = j;
+		take_first(w, &n);
 		bytes += more;
 	}
 	return n;
+}
+
+/* A signed note goes into the shard it was made for, or nowhere. */
+static void
+write_note(struct writer *w, struct job *j)
+{
+	struct shard *s = w->shard;
+	j->result = RES_AGAIN;
+	if (s == NULL || s->header.number != j->shard)
+		return;
+	j->result = shard_add_note(
+	    s, j->note_type, j->note, clock_now_us(&w->clock));
+	if (j->result == RES_OK && w->applier != NULL)
+		applier_wake(w->applier, s->durable, s->frames);
+}
+
+/* With the mutex held. */
+static void
+publish_head(struct writer *w)
+{
+	w->has_head = w->shard != NULL;
+	if (w->has_head)
+		shard_head(w->shard, &w->head);
 }
 
 static void *
@@ -552,9 +595,14 @@ writer_main(void *arg)
 			break;
 		size_t count = take_group(w);
 		pthread_mutex_unlock(&w->mutex);
-		write_group(w, count);
+		if (w->group[0]->draft == NULL)
+			write_note(w, w->group[0]);
+		else
+			write_group(w, count);
 		pthread_mutex_lock(&w->mutex);
-		count_group(w, count);
+		publish_head(w);
+		if (w->group[0]->draft != NULL)
+			count_group(w, count);
 		for (size_t i = 0; i < count; i++) {
 			w->group[i]->done = true;
 			pthread_cond_signal(&w->group[i]->wake);
@@ -594,6 +642,7 @@ writer_new(
 	enum res r = RES_OK;
 	if (!w->by_date)
 		r = open_newest(w, NULL, err);
+	publish_head(w); /* nobody else knows `w` yet */
 	if (r == RES_OK && pthread_create(&w->thread, NULL, writer_main, w) != 0)
 		r = RES_NOMEM;
 	if (r != RES_OK) {
@@ -631,22 +680,82 @@ writer_free(struct writer **writer)
 	*writer = NULL;
 }
 
+/* Queue it, wait until it is done. */
+static void
+do_job(struct writer *w, struct job *j)
+{
+	pthread_cond_init(&j->wake, NULL);
+	pthread_mutex_lock(&w->mutex);
+	*w->last = j;
+	w->last = &j->next;
+	pthread_cond_signal(&w->work);
+	while (!j->done)
+		pthread_cond_wait(&j->wake, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	pthread_cond_destroy(&j->wake);
+}
+
 enum res
 writer_submit(struct writer *w, struct draft *d, uint64_t *out_id)
 {
 	struct job j = { .draft = d, .result = RES_IO };
-	pthread_cond_init(&j.wake, NULL);
-	pthread_mutex_lock(&w->mutex);
-	*w->last = &j;
-	w->last = &j.next;
-	pthread_cond_signal(&w->work);
-	while (!j.done)
-		pthread_cond_wait(&j.wake, &w->mutex);
-	pthread_mutex_unlock(&w->mutex);
-	pthread_cond_destroy(&j.wake);
+	do_job(w, &j);
 	if (j.result == RES_OK)
 		*out_id = j.id;
 	return j.result;
+}
+
+/* One note: *out_more when it was a handover, which a checkpoint follows. */
+static enum res
+add_note(struct writer *w, struct shard_head *h, struct buf *note,
+    bool *out_more)
+{
+	struct job j = { .result = RES_IO };
+	pthread_mutex_lock(&w->mutex);
+	bool there = w->has_head;
+	if (there)
+		*h = w->head;
+	pthread_mutex_unlock(&w->mutex);
+	buf_reset(note);
+	*out_more = false;
+	if (!there)
+		return RES_NOTFOUND;
+	enum res r = shard_head_sign(h, w->env.signer,
+	    clock_now_us(&w->clock), note, &j.note_type);
+	if (r == RES_EXISTS && h->notes.size > 0) {
+		buf_reset(note);
+		buf_add_c(note, h->notes.last);
+		return note->error;
+	}
+	if (r != RES_OK)
+		return r == RES_EXISTS ? RES_NOTFOUND : r;
+	j.note = buf_str(note);
+	j.shard = h->origin.shard;
+	do_job(w, &j);
+	*out_more = j.note_type == FRAME_KEY;
+	return j.result;
+}
+
+enum res
+writer_checkpoint(struct writer *w, struct buf *out)
+{
+	struct shard_head *h = malloc(sizeof *h);
+	struct buf note;
+	bool more = true;
+	enum res r = h != NULL ? RES_OK : RES_NOMEM;
+	buf_init(&note, SHARD_MAX_NOTE);
+	/* one handover a key that signs; then it is the newest known one */
+	for (int i = 0; r == RES_OK && more && i < NOTE_MAX_SIGNATURES; i++)
+		r = add_note(w, h, &note, &more);
+	if (r == RES_OK && more)
+		r = RES_AGAIN;
+	if (r == RES_OK) {
+		buf_add_str(out, buf_str(&note));
+		r = out->error;
+	}
+	buf_done(&note);
+	free(h);
+	return r;
 }
 
 void

@@ -51,6 +51,12 @@ void writer_free(struct writer **w);
  * The draft stays the caller's. */
 HN_CHECK enum res writer_submit(
     struct writer *w, struct draft *d, uint64_t *out_id);
+/* Sign what is durable now, with env->signer; the note, signed before or now,
+ * is appended to `out`. RES_NOTFOUND: there is no key, or nothing to sign yet;
+ * RES_INVALID: the open shard is damaged, and will be left; RES_AGAIN: the
+ * signer is not there, or a new shard was begun meanwhile; RES_IO: it could
+ * not be kept. Waits for the signer in the caller's thread. */
+HN_CHECK enum res writer_checkpoint(struct writer *w, struct buf *out);
 void writer_counters(struct writer *w, struct writer_counters *out);
 const char *writer_family(const struct writer *w);
 

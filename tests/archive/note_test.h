@@ -1,0 +1,72 @@
+/* A signer of notes in this process, with keys of chosen times. */
+#ifndef NOTE_TEST_H
+#define NOTE_TEST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "archive/note.h"
+#include "hn_test.h"
+#include "keys/keyring.h"
+
+#define NOTE_TEST_KEYS 6
+
+struct note_test {
+	struct signer *signer;
+	char times[NOTE_TEST_KEYS][24];
+	struct keyfile files[NOTE_TEST_KEYS];
+	size_t count;
+};
+
+static inline int
+note_test_file(void)
+{
+	char name[256];
+	const char *tmp = getenv("TMPDIR");
+	struct privkey *k = NULL;
+	struct buf pem;
+	snprintf(name, sizeof name, "%s/noteXXXXXX",
+	    tmp != NULL ? tmp : "/tmp");
+	int fd = mkstemp(name);
+	assert_true(fd >= 0);
+	unlink(name);
+	buf_init(&pem, PRIVKEY_MAX_FILE);
+	assert_ok(privkey_generate(KEY_ED25519, 0, NULL, &k));
+	assert_ok(privkey_to_pem(k, &pem));
+	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
+	buf_done(&pem);
+	privkey_free(&k);
+	return fd;
+}
+
+/* One more key, used from `since_s` on. */
+static inline void
+note_test_add(struct note_test *t, long long since_s)
+{
+	assert_true(t->count < NOTE_TEST_KEYS);
+	snprintf(t->times[t->count], sizeof t->times[0], "%lld", since_s);
+	t->files[t->count] = (struct keyfile){ .domain = SIGNER_NOTES,
+		.selector = str_c(t->times[t->count]),
+		.state = KEY_STATE_ACTIVE,
+		.notes = true,
+		.fd = note_test_file(),
+		.path = STR("test") };
+	t->count++;
+	const struct keydir d = { t->count, t->files };
+	if (t->signer == NULL)
+		assert_ok(keyring_from_keydir(&d, NULL, &t->signer));
+	else
+		assert_ok(keyring_reload(t->signer, &d, NULL));
+}
+
+static inline void
+note_test_done(struct note_test *t)
+{
+	signer_free(&t->signer);
+	for (size_t i = 0; i < t->count; i++)
+		close(t->files[i].fd);
+	t->count = 0;
+}
+
+#endif
