@@ -63,18 +63,17 @@ parse_a(struct parse *p, struct str v)
 
 /* Base64 into the arena. */
 static bool
-decode(struct parse *p, struct str v, size_t max, struct str *out)
+decode(struct parse *p, struct str v, struct str *out)
 {
-	struct buf b;
-	buf_init(&b, max);
-	bool ok = well(p, base64_decode(v, true, &b));
-	if (ok) {
-		*out = arena_dup(p->arena, buf_str(&b));
-		if (out->ptr == NULL)
-			p->error = RES_NOMEM;
-	}
-	buf_done(&b);
-	return ok && p->error == RES_OK;
+	size_t room = base64_decoded_max(v.len), len = 0;
+	if (room > SIG_MAX_SIGNATURE)
+		room = SIG_MAX_SIGNATURE;
+	void *bytes = arena_alloc_raw(p->arena, room);
+	enum res r = bytes != NULL
+	    ? base64_decode_to(v, true, bytes, room, &len)
+	    : RES_NOMEM;
+	*out = str_of(bytes, len);
+	return well(p, r);
 }
 
 static void
@@ -83,7 +82,7 @@ parse_b(struct parse *p, struct str v)
 	p->sig->b = taglist_strip(p->arena, v);
 	if (p->sig->b.ptr == NULL)
 		p->error = RES_NOMEM;
-	else if (decode(p, v, SIG_MAX_SIGNATURE, &p->sig->signature) &&
+	else if (decode(p, p->sig->b, &p->sig->signature) &&
 	    p->sig->signature.len == 0)
 		bad_syntax(p);
 }
@@ -92,7 +91,7 @@ static void
 parse_bh(struct parse *p, struct str v)
 {
 	struct str hash;
-	if (!decode(p, v, SIG_MAX_SIGNATURE, &hash))
+	if (!decode(p, v, &hash))
 		return;
 	if (hash.len != DIGEST_LEN)
 		bad_syntax(p);
@@ -415,8 +414,8 @@ name_key(struct arena *a, struct sig *s)
 {
 	if (s->d.len == 0 || s->s.len == 0)
 		return RES_OK;
-	s->key_name = arena_printf(
-	    a, "%.*s._domainkey.%.*s", STR_ARG(s->s), STR_ARG(s->d));
+	const struct str parts[] = { s->s, STR("._domainkey."), s->d };
+	s->key_name = arena_join(a, parts, 3);
 	return s->key_name.ptr != NULL ? RES_OK : RES_NOMEM;
 }
 

@@ -36,6 +36,8 @@ void *arena_array(struct arena *a, size_t count, size_t size);
 /* A copy with a NUL behind it (not counted). ptr NULL = no memory. */
 struct str arena_dup(struct arena *a, struct str s);
 struct str arena_lower(struct arena *a, struct str s);
+/* `count` pieces one behind the other, with a NUL behind them. */
+struct str arena_join(struct arena *a, const struct str *parts, size_t count);
 char *arena_cstr(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *fmt, ...) HN_PRINTF(2, 3);
 

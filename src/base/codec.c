@@ -120,16 +120,26 @@ decode_digits(struct decoding *d, struct str text, bool skip_fws)
 }
 
 enum res
+base64_decode_to(struct str text, bool skip_fws, uint8_t *to, size_t room,
+    size_t *out_len)
+{
+	struct decoding d = { .to = to, .room = room };
+	enum res r = decode_digits(&d, text, skip_fws);
+	*out_len = d.done;
+	return r;
+}
+
+enum res
 base64_decode(struct str text, bool skip_fws, struct buf *out)
 {
-	struct decoding d = { .room = text.len / 4 * 3 + 3 };
-	if (d.room > out->max - out->len)
-		d.room = out->max - out->len; /* blanks may be many */
-	d.to = (uint8_t *)buf_reserve(out, d.room);
-	if (d.to == NULL)
+	size_t room = base64_decoded_max(text.len), len;
+	if (room > out->max - out->len)
+		room = out->max - out->len; /* blanks may be many */
+	uint8_t *to = (uint8_t *)buf_reserve(out, room);
+	if (to == NULL)
 		return out->error;
-	enum res r = decode_digits(&d, text, skip_fws);
-	out->len += d.done;
+	enum res r = base64_decode_to(text, skip_fws, to, room, &len);
+	out->len += len;
 	if (r == RES_LIMIT)
 		out->error = r;
 	return r;

@@ -63,6 +63,15 @@ void base64_encode(struct buf *out, const void *bytes, size_t len);
  * RES_SYNTAX otherwise; bytes decoded before the error stay in `out`. */
 HN_CHECK enum res base64_decode(struct str text, bool skip_fws,
     struct buf *out);
+/* The same into memory of `room` bytes; RES_LIMIT: it does not fit. */
+HN_CHECK enum res base64_decode_to(struct str text, bool skip_fws,
+    uint8_t *to, size_t room, size_t *out_len);
+/* Room enough for the bytes of so many characters. */
+static inline size_t
+base64_decoded_max(size_t characters)
+{
+	return characters / 4 * 3 + 3;
+}
 
 /* Lower-case hex, and back (either case, even length). */
 void hex_encode(struct buf *out, const void *bytes, size_t len);

@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 
 #include "base/codec.h"
+#include "base/word.h"
 
 struct sip {
 	uint64_t a, b, c, d;
@@ -71,12 +72,7 @@ sip_start(struct sip *s)
 static uint64_t
 lower8(uint64_t w)
 {
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t low = w & (ones * 0x7f);
-	uint64_t from_a = low + ones * (0x80 - 'A');
-	uint64_t past_z = low + ones * (0x80 - 'Z' - 1);
-	uint64_t capital = (from_a ^ past_z) & ~w & (ones * 0x80);
-	return w | capital >> 2;
+	return w | (word_at_least(w, 'A') & ~word_at_least(w, 'Z' + 1)) >> 2;
 }
 
 static uint64_t

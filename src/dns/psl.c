@@ -3,6 +3,7 @@
 #include <libpsl.h>
 #include <pthread.h>
 
+#include "base/hash.h"
 #include "dns/name.h"
 
 /* Debian's list (package publicsuffix), or the one libpsl was built with;
@@ -36,13 +37,28 @@ psl_is_public_suffix_name(struct str domain)
 	    psl_is_public_suffix(list, name) != 0;
 }
 
+/* Asked for each signature, and mail comes from the same domains again and
+ * again: each thread remembers some answers by the keyed hash of the name. */
+#define REMEMBERED 64
+static _Thread_local struct {
+	uint64_t hash;
+	bool known, suffix;
+} answers[REMEMBERED];
+
 bool
 psl_is_registry_suffix(struct str domain)
 {
 	char name[DNS_MAX_NAME + 1];
+	uint64_t hash = hash_bytes(domain);
+	size_t i = hash % REMEMBERED;
 	pthread_once(&list_once, list_load);
-	return list != NULL && as_cstr(domain, name) &&
+	if (answers[i].known && answers[i].hash == hash)
+		return answers[i].suffix;
+	answers[i].hash = hash;
+	answers[i].known = true;
+	answers[i].suffix = list != NULL && as_cstr(domain, name) &&
 	    psl_is_public_suffix2(list, name, PSL_TYPE_ICANN) != 0;
+	return answers[i].suffix;
 }
 
 struct str

@@ -1,6 +1,8 @@
 #include "mail/canon.h"
 
+#include "base/codec.h"
 #include "base/str.h"
+#include "base/word.h"
 
 /* A value in one or two pieces (the b= value cut out) goes through one state,
  * so that blanks on both sides of the cut are one run. Bytes are staged: a
@@ -32,29 +34,49 @@ flush(struct relax *r)
 	r->staged = kept;
 }
 
+/* Eight bytes that stay as they are: no HTAB, no CR, no second blank.
+ * `*blank` is whether the last byte is one. */
+static bool
+is_clean(const char *p, bool *blank)
+{
+	uint64_t w = get_le64((const uint8_t *)p), sp = word_equal(w, ' ');
+	uint64_t second = sp & (sp << 8 | (*blank ? 0x80 : 0));
+	if ((second | word_equal(w, '\t') | word_equal(w, '\r')) != 0)
+		return false;
+	*blank = sp >> 63;
+	return true;
+}
+
 /* Words are short, so a branch at each blank would be guessed wrong: every
  * byte is stored, and overwritten by the next when it is a second blank. */
 static void
 relax_piece(struct relax *r, struct str v)
 {
 	for (size_t i = 0; i < v.len;) {
-		size_t n = r->staged;
+		if (sizeof r->stage - r->staged < 8)
+			flush(r);
+		char *to = r->stage + r->staged;
+		if (v.len - i >= 8 && is_clean(v.ptr + i, &r->blank)) {
+			memcpy(to, v.ptr + i, 8);
+			r->staged += 8;
+			i += 8;
+			continue;
+		}
+		size_t end = v.len - i < 8 ? v.len : i + 8, n = 0;
 		bool was_blank = r->blank;
-		for (; i < v.len && n < sizeof r->stage; i++) {
+		for (; i < end; i++) {
 			char c = v.ptr[i];
 			bool blank = ascii_is_wsp(c);
 			if (c == '\r' && is_fold(v, i)) {
 				blank = true;
 				i += 2;
 			}
-			r->stage[n] = blank ? ' ' : c;
+			to[n] = blank ? ' ' : c;
 			n += !(blank && was_blank);
 			was_blank = blank;
 		}
-		r->staged = n;
+		r->staged += n;
 		r->blank = was_blank;
-		if (n == sizeof r->stage)
-			flush(r);
 	}
 }
 

@@ -27,6 +27,29 @@ test_alloc(void **state)
 	arena_free(&a);
 }
 
+/* Memory that another arena of the thread had comes zeroed too. */
+static void
+test_again(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		struct arena *a = arena_new(0), *b = arena_new(0);
+		for (int i = 0; i < 200; i++) {
+			unsigned char *p = arena_alloc(a, 1000);
+			unsigned char *q = arena_alloc(b, 1000);
+			assert_non_null(p);
+			assert_non_null(q);
+			for (int k = 0; k < 1000; k++)
+				assert_true(p[k] == 0 && q[k] == 0);
+			memset(p, 0xa5, 1000);
+			memset(q, 0x5a, 1000);
+			assert_int_equal(p[999], 0xa5);
+		}
+		arena_free(&a);
+		arena_free(&b);
+	}
+}
+
 static void
 test_limit(void **state)
 {
@@ -109,6 +132,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alloc),
+		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_cleanups),

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/codec.h"
+#include "base/word.h"
 
 static void
 test_integers(void **state)
@@ -262,10 +263,44 @@ test_utf8(void **state)
 	assert_false(utf8_valid(STR("a\xc3\xa9\xe2\x82")));
 }
 
+/* Each byte of a word is judged as it would be alone, whatever its
+ * neighbours. */
+static void
+test_words(void **state)
+{
+	(void)state;
+	static const char limits[] = { 1, '\t', ' ', '!', ';', 'A', '[', 127 };
+	for (int at = 0; at < 8; at++)
+		for (int around = 0; around < 256; around += 5)
+			for (int c = 0; c < 256; c++) {
+				uint8_t bytes[8];
+				memset(bytes, around, 8);
+				bytes[at] = (uint8_t)c;
+				uint64_t w = get_le64(bytes);
+				for (size_t i = 0; i < sizeof limits; i++) {
+					uint64_t same = 0, least = 0;
+					for (int k = 0; k < 8; k++) {
+						uint64_t bit = UINT64_C(0x80)
+						    << (8 * k);
+						if (bytes[k] == limits[i])
+							same |= bit;
+						if (bytes[k] >= limits[i] &&
+						    bytes[k] < 128)
+							least |= bit;
+					}
+					assert_true(
+					    word_equal(w, limits[i]) == same);
+					assert_true(word_at_least(
+							w, limits[i]) == least);
+				}
+			}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_integers),
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_all_bytes),
