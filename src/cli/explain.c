@@ -34,8 +34,13 @@ explain_file(struct offline *o, const char *file)
 {
 	struct record trace, evidence;
 	int status = EX_OK;
-	if (offline_judge(o, file, &status) == NULL)
+	const struct decision *d = offline_judge(o, file, &status);
+	if (d == NULL)
 		return status;
+	if (strcmp(d->direction, "out") == 0 && o->env.signer == NULL)
+		cli_fail(EX_OK, "nothing is signed here: %s",
+		    o->keys_error.text[0] != '\0' ? o->keys_error.text :
+						    "mode = verify");
 	record_init(&trace, MAX_TEXT);
 	record_init(&evidence, MAX_TEXT);
 	trace_encode(o->message, &trace);

@@ -38,7 +38,9 @@ offline_option(struct offline *o, int option, const char *argument)
 		o->from = argument;
 		return true;
 	case 'r':
-		o->rcpt = argument;
+		if (o->rcpt_count == OFFLINE_MAX_RCPTS)
+			return false;
+		o->rcpts[o->rcpt_count++] = argument;
 		return true;
 	case 'a':
 		o->auth = argument;
@@ -106,17 +108,27 @@ set_facts(struct offline *o)
 	return EX_OK;
 }
 
-/* Without keys outbound mail is explained as unsigned. */
+/* Without keys outbound mail is explained as unsigned; keys_error then says
+ * why the daemon may see it in another way. */
 static void
 open_keys(struct offline *o)
 {
-	struct err err = { "" };
+	struct err *err = &o->keys_error;
 	struct keydir dir;
 	struct arena *a = arena_new(0);
-	if (a != NULL && o->mode != MODE_VERIFY &&
-	    keyfiles_open(o->env.config, a, &err, &dir) == RES_OK &&
-	    keyring_from_keydir(&dir, &err, &o->env.signer) == RES_OK)
+	enum res r = RES_NOMEM;
+	if (o->mode == MODE_VERIFY || o->env.config->mode == MODE_VERIFY) {
+		arena_free(&a);
+		return;
+	}
+	if (a != NULL)
+		r = keyfiles_open(o->env.config, a, err, &dir);
+	if (r == RES_OK)
+		r = keyring_from_keydir(&dir, err, &o->env.signer);
+	if (r == RES_OK)
 		o->env.published = published_new(NULL);
+	else if (err->text[0] == '\0')
+		err_set(err, "%s", res_text(r));
 	arena_free(&a);
 }
 
@@ -154,8 +166,8 @@ begin(struct offline *o)
 		o->message = NULL;
 		return false;
 	}
-	if (o->rcpt != NULL)
-		message_rcpt(o->message, str_c(o->rcpt));
+	for (size_t i = 0; i < o->rcpt_count; i++)
+		message_rcpt(o->message, str_c(o->rcpts[i]));
 	return true;
 }
 

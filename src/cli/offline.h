@@ -8,11 +8,16 @@
 #include "cli/cli.h"
 #include "flow/message.h"
 
+#define OFFLINE_MAX_RCPTS 100
+
 struct offline {
 	struct cli_settings settings;
-	const char *zone, *ip, *helo, *from, *rcpt, *auth, *clock;
+	const char *zone, *ip, *helo, *from, *auth, *clock;
+	const char *rcpts[OFFLINE_MAX_RCPTS]; /* each --rcpt */
+	size_t rcpt_count;
 	enum run_mode mode;
 	struct flow_env env;
+	struct err keys_error; /* why there is no signer */
 	struct flow_counters counters;
 	struct session_facts facts;
 	/* the file under way */
@@ -31,7 +36,7 @@ struct offline {
 	{ "clock", required_argument, NULL, 't' }
 #define OFFLINE_USAGE                                                       \
 	"[-c CONFIG] [-o NAME=VALUE] [--zone FILE] [--ip ADDRESS]\n"        \
-	"       [--helo NAME] [--from ADDRESS] [--rcpt ADDRESS]\n"          \
+	"       [--helo NAME] [--from ADDRESS] [--rcpt ADDRESS ...]\n"          \
 	"       [--auth LOGIN] [--clock SECONDS|none]"
 
 /* Take one of the options above; false: it is none of them, or a bad -o

@@ -313,7 +313,7 @@ struct outcome {
 	enum policy_cause cause, asked_cause;
 	enum dmarc_policy dmarc_disposition;
 	const char *override_type;
-	struct str override_reason;
+	struct str override_reason, override_name;
 };
 
 static enum dmarc_policy
@@ -409,6 +409,7 @@ name_override(
 		return;
 	o->override_type = rule_type(rule);
 	o->override_reason = rule->reason;
+	o->override_name = rule->name;
 }
 
 /* --- the message --------------------------------------------------------- */
@@ -497,6 +498,7 @@ policy_decide(struct arena *a, const struct config *c,
 	d.shadowed = o.shadowed;
 	d.override_type = o.override_type;
 	d.override_reason = o.override_reason;
+	d.override_name = o.override_name;
 	d.dmarc_disposition = o.dmarc_disposition;
 	if (d.recipients_differ && d.override_type == NULL) {
 		d.override_type = "local_policy";

@@ -91,6 +91,7 @@ struct policy_decision {
 	 * overridden. Text for log and reports beside it. */
 	const char *override_type;
 	struct str override_reason;
+	struct str override_name; /* of the section; empty: it was none */
 	/* Recipients had different rules: the mildest one was applied. */
 	bool recipients_differ;
 	/* What DMARC alone came to, for the report's policy_evaluated. */

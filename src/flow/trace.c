@@ -119,6 +119,7 @@ add_policy(struct record *out, const struct policy_decision *p)
 		word(&r, PART_SHADOWED, policy_action_word(p->shadowed));
 	word(&r, PART_OVERRIDE, p->override_type);
 	text(&r, PART_OVERRIDE_REASON, p->override_reason);
+	text(&r, PART_RULE, p->override_name);
 	flag(&r, PART_DIFFER, p->recipients_differ);
 	close_part(out, TRACE_POLICY, &r);
 }

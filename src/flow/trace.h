@@ -75,6 +75,7 @@ enum trace_part {
 	PART_NAME = 30,       /* T iprev's name */
 	PART_TEMPORARY = 31,  /* N 1 */
 	PART_SETTING = 32,    /* T dmarc = … of the configuration */
+	PART_RULE = 33,       /* T the name of an [override] section */
 };
 #define TRACE_MAX_RCPTS 20
 

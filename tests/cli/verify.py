@@ -208,7 +208,7 @@ def explained():
     for words in ("inbound", "DKIM 1: fail, body hash did not verify",
                   "SPF of MAIL FROM: fail", "DMARC: fail",
                   "it asks for reject (p)", "dmarc = note",
-                  "to pass: a valid signature with d= of example.org",
+                  "To pass: a valid signature with d= of example.org",
                   "rsa._domainkey.example.org TXT OK"):
         ok(words in text, f"the explanation says {words!r}", text)
     r = hanaper("explain", "-c", path("conf"), "--zone", path("zone"),
