@@ -15,6 +15,7 @@ static const struct command commands[] = {
 	{ "export", archive_export_main, "write messages out byte-exact" },
 	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
 	{ "list", archive_list_main, "the newest messages" },
+	{ "reconcile", archive_reconcile_main, "the MTA's log against the store" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
 	{ "rescue", archive_rescue_main, "what is whole of a damaged store" },
 	{ "restore", archive_restore_main, "make a store of a backup" },

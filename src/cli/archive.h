@@ -49,6 +49,7 @@ int archive_import_main(int argc, char **argv);
 int archive_add_main(int argc, char **argv);
 int archive_backup_main(int argc, char **argv);
 int archive_restore_main(int argc, char **argv);
+int archive_reconcile_main(int argc, char **argv);
 int archive_rescue_main(int argc, char **argv);
 int archive_stats_main(int argc, char **argv);
 int archive_reindex_main(int argc, char **argv);

@@ -1,6 +1,7 @@
 /* fill_store DIR FILE ...: archives message files as if they had come in, for
  * the tests of `hanaper archive`. Prints the id of each. With `-k` first it
- * does not close the store but ends as a crash would. */
+ * does not close the store but ends as a crash would. A FILE may be written
+ * QUEUEID@SECONDS:FILE. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,26 @@ need(bool good, const char *what)
 	exit(1);
 }
 
+/* Cut "QUEUEID@SECONDS:" off. */
+static const char *
+take_queue_id(const char *path, struct str *out_id, int64_t *out_us)
+{
+	const char *at = strchr(path, '@'), *colon = strchr(path, ':');
+	uint64_t seconds;
+	if (at == NULL || colon == NULL || colon < at)
+		return path;
+	need(str_to_u64(str_of(at + 1, (size_t)(colon - at - 1)), INT32_MAX,
+		 &seconds) == RES_OK, path);
+	*out_id = str_of(path, (size_t)(at - path));
+	*out_us = (int64_t)seconds * 1000000;
+	return colon + 1;
+}
+
 static uint64_t
 submit(struct store *s, const char *path, int64_t time_us)
 {
+	struct str queue_id = STR("4F1A2B3C");
+	path = take_queue_id(path, &queue_id, &time_us);
 	static char bytes[65536];
 	struct arena *a = arena_new(MAX_FILE);
 	struct spool *sp = spool_new(a, s);
@@ -37,7 +55,7 @@ submit(struct store *s, const char *path, int64_t time_us)
 	need(sink_finish(spool_sink(sp)) == RES_OK, "spool");
 	record_init(&meta, 65536);
 	record_add(&meta, META_DIRECTION, STR("in"));
-	record_add(&meta, META_QUEUE_ID, STR("4F1A2B3C"));
+	record_add(&meta, META_QUEUE_ID, queue_id);
 	record_add(&meta, META_MAIL_FROM, STR("sender@example.org"));
 	record_add(&meta, META_RCPT, STR("bcc@example.com"));
 	record_add(&meta, META_CLIENT_IP, STR("192.0.2.7"));
