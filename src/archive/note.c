@@ -417,7 +417,7 @@ note_sign(struct signer *s, const uint8_t store[16], struct str text,
 	const struct signing_key *keys[NOTE_MAX_SIGNATURES];
 	struct manifest *m = s != NULL ? s->manifest(s) : NULL;
 	if (m == NULL)
-		return s == NULL ? RES_NOTFOUND : RES_AGAIN;
+		return RES_NOTFOUND;
 	size_t count = note_signers(m, now_us / 1000000, keys);
 	enum res r = count > 0 ? RES_OK : RES_NOTFOUND;
 	buf_add_str(out, text);
@@ -435,7 +435,7 @@ note_newest_key(struct signer *s, const uint8_t store[16], int64_t now_us,
 	const struct signing_key *keys[NOTE_MAX_SIGNATURES];
 	struct manifest *m = s != NULL ? s->manifest(s) : NULL;
 	if (m == NULL)
-		return s == NULL ? RES_NOTFOUND : RES_AGAIN;
+		return RES_NOTFOUND;
 	enum res r = RES_NOTFOUND;
 	if (note_signers(m, now_us / 1000000, keys) > 0)
 		r = note_key_of(store, keys[0], out);

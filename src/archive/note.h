@@ -93,8 +93,7 @@ size_t note_signers(const struct manifest *m, int64_t now_s,
  * RES_NOTFOUND: there is no key; else what the signer says. */
 HN_CHECK enum res note_sign(struct signer *s, const uint8_t store[16],
     struct str text, int64_t now_us, struct buf *out);
-/* The newest of them. RES_NOTFOUND: none, RES_AGAIN: the signer was not heard
- * of yet. */
+/* The newest of them. RES_NOTFOUND: none is known. */
 HN_CHECK enum res note_newest_key(struct signer *s, const uint8_t store[16],
     int64_t now_us, struct note_key *out);
 

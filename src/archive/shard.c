@@ -657,8 +657,7 @@ shard_append(struct shard *s, struct draft *const *group, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (merkle_add(&s->tree, group[i]->header.leaf) != RES_OK)
 			s->holes = true;
-		s->notes.news += group[i]->header.type != FRAME_NOTE &&
-		    group[i]->header.type != FRAME_KEY;
+		s->notes.news += group[i]->header.type != FRAME_NOTE;
 	}
 	return RES_OK;
 }

@@ -84,7 +84,7 @@ shard_notes_frame(
 {
 	struct note note;
 	struct note_handover h;
-	if (f->header.number >= s->notes.size)
+	if (f->header.type == FRAME_NOTE && f->header.number >= s->notes.size)
 		s->notes.news--; /* a note is no news; see judge */
 	if (f->header.type == FRAME_KEY &&
 	    note_open(record_find(meta, NOTE_TEXT), &note) == RES_OK &&

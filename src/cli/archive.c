@@ -12,8 +12,10 @@
 static const struct command commands[] = {
 	{ "add", archive_add_main, "archive one message from standard input" },
 	{ "backup", archive_backup_main, "copy what is new of the store" },
+	{ "checkpoint", archive_checkpoint_main, "sign what is there now" },
 	{ "export", archive_export_main, "write messages out byte-exact" },
 	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
+	{ "key", archive_key_main, "the keys that sign it" },
 	{ "list", archive_list_main, "the newest messages" },
 	{ "reconcile", archive_reconcile_main, "the MTA's log against the store" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },

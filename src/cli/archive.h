@@ -48,6 +48,8 @@ int archive_export_main(int argc, char **argv);
 int archive_import_main(int argc, char **argv);
 int archive_add_main(int argc, char **argv);
 int archive_backup_main(int argc, char **argv);
+int archive_checkpoint_main(int argc, char **argv);
+int archive_key_main(int argc, char **argv);
 int archive_restore_main(int argc, char **argv);
 int archive_reconcile_main(int argc, char **argv);
 int archive_rescue_main(int argc, char **argv);

@@ -53,6 +53,12 @@ void key_own(struct key_options *o);
 int key_make(struct key_options *o, const struct keydir *d, int folder,
     const char *path);
 
+/* A folder of the right mode and owner, made when missing. */
+int key_make_folder(const struct key_options *o, const char *path);
+/* A key file, whole on disk or not there; errno says why not. */
+bool key_write_new(const struct key_options *o, int folder, struct str text,
+    const char *name);
+
 /* "r20261130": free in `folder` when that is not -1. NULL without memory. */
 const char *key_selector(const struct key_options *o, int folder);
 

@@ -15,8 +15,8 @@
 
 /* Made when missing; as root it gets the owner of what is above it, or of
  * the configuration's user. */
-static int
-make_folder(const struct key_options *o, const char *path)
+int
+key_make_folder(const struct key_options *o, const char *path)
 {
 	if (mkdir(path, 0750) != 0)
 		return errno == EEXIST ? EX_OK : cli_fail(EX_CANTCREAT,
@@ -40,8 +40,8 @@ write_all(int fd, struct str s)
 }
 
 /* Complete and on disk under another name first; link() never replaces. */
-static bool
-write_new(const struct key_options *o, int folder, struct str text,
+bool
+key_write_new(const struct key_options *o, int folder, struct str text,
     const char *name)
 {
 	(void)unlinkat(folder, NEW_FILE, 0);
@@ -145,7 +145,7 @@ store_key(const struct key_options *o, const struct keyfile *old, int folder,
 		    "another with --selector", path, name.ptr);
 	/* the file first: a state that names a missing one is an error, and
 	 * a daemon that reloads between the two keeps what it has */
-	if (!write_new(o, folder, pem, name.ptr))
+	if (!key_write_new(o, folder, pem, name.ptr))
 		return cli_fail(EX_CANTCREAT, "%s/%s: cannot write: %s", path,
 		    name.ptr, strerror(errno));
 	if (old == NULL)
@@ -246,7 +246,7 @@ key_generate(struct key_options *o)
 	struct err err = { "" };
 	struct keydir d = { 0 };
 	struct stat st;
-	int folder = -1, status = make_folder(o, o->key_dir);
+	int folder = -1, status = key_make_folder(o, o->key_dir);
 	if (status != EX_OK)
 		return status;
 	key_own(o);
@@ -255,7 +255,7 @@ key_generate(struct key_options *o)
 	if (path.ptr == NULL)
 		return EX_OSERR;
 	bool old = stat(path.ptr, &st) == 0;
-	status = make_folder(o, path.ptr);
+	status = key_make_folder(o, path.ptr);
 	if (status == EX_OK)
 		status = key_lock(path.ptr, &folder);
 	if (status != EX_OK)

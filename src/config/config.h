@@ -186,6 +186,8 @@ struct config {
 	bool archive_rejected;
 	struct str archive_roll; /* "month" */
 	uint64_t archive_roll_size, archive_reserve;
+	struct str archive_keys;
+	int64_t archive_checkpoint_s;
 	/* sections */
 	size_t override_count, archive_rule_count, retention_count, domain_count;
 	const struct override_rule *overrides;

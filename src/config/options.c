@@ -206,6 +206,11 @@ static const struct option global[] = {
 	    .max = TIB },
 	{ "archive_reserve", "archive", OPT_SIZE, "512M", AT(archive_reserve),
 	    .help = "free space that is never used", .max = 64 * TIB },
+	{ "archive_keys", "archive", OPT_PATH, "/etc/hanaper/archive-keys",
+	    AT(archive_keys), .help = "private keys that sign checkpoints" },
+	{ "archive_checkpoint", "archive", OPT_SECONDS, "1h",
+	    AT(archive_checkpoint_s), .help = "how often they are signed",
+	    .min = 60, .max = 7 * DAY },
 };
 
 #define DOMAIN_AT(field) offsetof(struct domain_rule, field)

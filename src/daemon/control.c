@@ -32,6 +32,7 @@ static const struct {
 	enum who who;
 	control_command *run;
 } commands[] = {
+	{ "checkpoint", OWNER, control_checkpoint },
 	{ "status", READERS, control_status },
 };
 

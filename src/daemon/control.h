@@ -65,6 +65,7 @@ struct control_call {
 typedef enum res control_command(struct control_call *call, struct err *err);
 
 /* --- the commands, one file each --- */
+control_command control_checkpoint;
 control_command control_status;
 
 #endif

@@ -10,11 +10,14 @@
 
 #define IPC_MAX_PACKET ((size_t)8 << 10)
 #define IPC_BY_RULE    0x80 /* of a key's state: keyfile.by_rule */
+#define IPC_NOTES      0x40 /* … and keyfile.notes */
 #define IPC_CHILD_FD   3 /* a role finds its end here */
 
 enum ipc_type {
 	/* to the signer */
-	IPC_KEY = 'K',    /* state8 (128: by rule) len16×3 domain selector path, with its file */
+	/* state8 (+ 128: by rule, + 64: for notes) len16×3 domain selector
+	 * path, with its file */
+	IPC_KEY = 'K',
 	IPC_LOAD = 'L',   /* the keys since the last IPC_LOAD are all; answered */
 	IPC_PEER = 'P',   /* a connection from the milter process */
 	/* to the milter process */

@@ -95,8 +95,12 @@ loaded_read(const char *path, struct err *err, struct loaded **out)
 		r = config_from_text(buf_str(&text), path, err, &l->config);
 	if (r == RES_OK)
 		r = keyfiles_open(l->config, l->arena, err, &l->keys);
+	if (r == RES_OK)
+		r = keyfiles_open_notes(
+		    l->config, l->arena, err, &l->notes);
 	if (r == RES_OK) {
-		l->signs = l->config->mode != MODE_VERIFY;
+		l->signs = l->config->mode != MODE_VERIFY ||
+		    l->notes.count > 0;
 		l->text_fd = memory_file(buf_str(&text));
 		if (l->text_fd < 0)
 			r = RES_NOMEM;

@@ -14,7 +14,8 @@ struct loaded {
 	struct config *config;
 	int text_fd;           /* memory file with the configuration's text */
 	struct keydir keys;    /* of key_dir and the sign table */
-	bool signs;            /* false: mode = verify, no signer is needed */
+	struct keydir notes;   /* of archive_keys */
+	bool signs;            /* a signer is needed: for mail or the archive */
 };
 
 /* On failure `err` has the line to print: RES_IO, RES_SYNTAX, RES_DENIED, … */

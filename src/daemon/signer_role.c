@@ -73,7 +73,7 @@ batch_add(struct batch *b, const struct ipc_packet *p)
 	const uint8_t *head = (const uint8_t *)p->payload.ptr;
 	struct str text = str_skip(p->payload, KEY_HEAD);
 	if (p->fd < 0 || p->payload.len < KEY_HEAD ||
-	    (head[0] & ~IPC_BY_RULE) > KEY_STATE_RETIRED)
+	    (head[0] & ~(IPC_BY_RULE | IPC_NOTES)) > KEY_STATE_RETIRED)
 		return RES_SYNTAX;
 	size_t domain = get_le16(head + 1), selector = get_le16(head + 3);
 	if (domain + selector + get_le16(head + 5) != text.len)
@@ -84,8 +84,10 @@ batch_add(struct batch *b, const struct ipc_packet *p)
 		    (void *)(intptr_t)p->fd);
 	if (r != RES_OK)
 		return r;
-	struct keyfile f = { .state = (enum key_state)(head[0] & ~IPC_BY_RULE),
+	struct keyfile f = { .state = (enum key_state)(head[0] &
+				 ~(IPC_BY_RULE | IPC_NOTES)),
 		.by_rule = (head[0] & IPC_BY_RULE) != 0,
+		.notes = (head[0] & IPC_NOTES) != 0,
 		.fd = p->fd,
 		.domain = arena_dup(b->arena, str_sub(text, 0, domain)),
 		.selector =

@@ -180,7 +180,8 @@ alarm_line(void *context, const char *line)
 /* Two writers on one archive would be a disaster: while its folder stays the
  * same it is the same store. */
 static enum res
-use_store(struct snapshot *s, const struct snapshot *old, struct err *err)
+use_store(struct snapshot *s, const struct snapshot *old,
+    struct signer *signer, struct err *err)
 {
 	const struct config *c = s->env.config;
 	struct store *store = NULL;
@@ -194,6 +195,8 @@ use_store(struct snapshot *s, const struct snapshot *old, struct err *err)
 	struct store_options o = { .path = c->archive_dir.ptr,
 		.roll_bytes = c->archive_roll_size,
 		.reserve_bytes = c->archive_reserve,
+		.signer = signer,
+		.checkpoint_us = c->archive_checkpoint_s * 1000000,
 		.clock = CLOCK_SYSTEM,
 		.alarm = alarm_line };
 	enum res r = store_open(&o, err, &store);
@@ -273,7 +276,7 @@ use_secret(struct snapshot *s)
 
 static enum res
 build(struct snapshot *s, struct str text, const char *path,
-    struct snapshot *previous, struct err *err)
+    struct signer *signer, struct snapshot *previous, struct err *err)
 {
 	enum res r = config_from_text(text, path, err, &s->env.config);
 	if (r == RES_OK && mkdir(s->env.config->state_dir.ptr, 0750) != 0)
@@ -289,7 +292,7 @@ build(struct snapshot *s, struct str text, const char *path,
 	if (r == RES_OK)
 		use_secret(s);
 	if (r == RES_OK)
-		r = use_store(s, previous, err);
+		r = use_store(s, previous, signer, err);
 	return r;
 }
 
@@ -303,7 +306,7 @@ snapshot_new(struct str text, const char *path, struct signer *signer,
 	atomic_init(&s->refs, 1);
 	s->arena = arena_new(0);
 	enum res r = s->arena == NULL ? RES_NOMEM :
-					build(s, text, path, previous, err);
+		build(s, text, path, signer, previous, err);
 	if (r != RES_OK) {
 		err_set(err, "%s: %s", path, res_text(r));
 		snapshot_unref(&s);

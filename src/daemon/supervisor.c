@@ -160,7 +160,7 @@ send_key(struct child *c, const struct keyfile *f)
 	struct buf b;
 	buf_init(&b, IPC_MAX_PACKET);
 	buf_add_char(&b, (char)((unsigned)f->state |
-	    (f->by_rule ? IPC_BY_RULE : 0u)));
+	    (f->by_rule ? IPC_BY_RULE : 0u) | (f->notes ? IPC_NOTES : 0u)));
 	buf_add_le16(&b, (uint16_t)f->domain.len);
 	buf_add_le16(&b, (uint16_t)f->selector.len);
 	buf_add_le16(&b, (uint16_t)f->path.len);
@@ -180,6 +180,8 @@ give_keys(struct supervisor *s, const struct loaded *l, struct err *err)
 	enum res r = RES_OK;
 	for (size_t i = 0; i < l->keys.count && r == RES_OK; i++)
 		r = send_key(c, &l->keys.files[i]);
+	for (size_t i = 0; i < l->notes.count && r == RES_OK; i++)
+		r = send_key(c, &l->notes.files[i]);
 	if (r == RES_OK)
 		r = ipc_send(c->control, IPC_LOAD, STR_EMPTY, -1);
 	if (r != RES_OK) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int
 compare_names(struct str domain_a, struct str selector_a, struct str domain_b,
@@ -120,4 +121,18 @@ keyfiles_open(const struct config *c, struct arena *a, struct err *err,
 	if (r == RES_OK)
 		*out = d;
 	return r;
+}
+
+enum res
+keyfiles_open_notes(const struct config *c, struct arena *a, struct err *err,
+    struct keydir *out)
+{
+	char *path = arena_cstr(a, c->archive_keys);
+	if (path == NULL)
+		return RES_NOMEM;
+	if (!c->archive || access(path, F_OK) != 0) {
+		*out = (struct keydir){ 0 };
+		return RES_OK;
+	}
+	return keydir_open_notes(a, path, err, out);
 }

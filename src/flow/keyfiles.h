@@ -12,6 +12,11 @@
 HN_CHECK enum res keyfiles_open(const struct config *c, struct arena *a,
     struct err *err, struct keydir *out);
 
+/* The keys that sign for the archive (archive_keys): none when it is off or
+ * the folder is not there. */
+HN_CHECK enum res keyfiles_open_notes(const struct config *c, struct arena *a,
+    struct err *err, struct keydir *out);
+
 /* Only the second part: add those of the sign table to the ones of `d`. */
 HN_CHECK enum res keyfiles_add_table(const struct config *c, struct arena *a,
     struct err *err, struct keydir *d);

@@ -178,6 +178,36 @@ check_keys(struct preflight *p, const struct keydir *keys)
 	    "key_dir %s: %zu keys", c->key_dir.ptr, active);
 }
 
+/* Without them the archive works, and proves nothing. */
+static void
+check_note_keys(struct preflight *p)
+{
+	const struct config *c = p->config;
+	struct err err = { "" };
+	struct keydir dir;
+	enum res r = keyfiles_open_notes(c, p->arena, &err, &dir);
+	for (size_t i = 0; r == RES_OK && i < dir.count; i++) {
+		struct privkey *k = NULL;
+		r = keyfile_load(&dir.files[i], &err, &k);
+		if (r == RES_OK && privkey_type(k) != KEY_ED25519) {
+			err_set(&err, "%s: not an Ed25519 key",
+			    dir.files[i].path.ptr);
+			r = RES_UNSUPPORTED;
+		}
+		privkey_free(&k);
+	}
+	if (r != RES_OK)
+		say(p, FINDING_BAD, "%s", why(&err, r));
+	else if (dir.count == 0)
+		say(p, FINDING_WARNING, "archive_keys %.*s: no key: the archive "
+		    "is not signed, and cannot prove what it holds; make one "
+		    "with: hanaper archive key --new",
+		    STR_ARG(c->archive_keys));
+	else
+		say(p, FINDING_OK, "archive_keys %.*s: %zu keys",
+		    STR_ARG(c->archive_keys), dir.count);
+}
+
 /* The folder, or where it is not there yet, the nearest one above it that is:
  * the daemon makes all of them. */
 static void
@@ -294,8 +324,10 @@ preflight_run(const struct config *c, const struct keydir *keys,
 	check_keys(&p, keys);
 	check_listen(&p);
 	check_folder(&p, "state_dir", c->state_dir);
-	if (c->archive)
+	if (c->archive) {
 		check_folder(&p, "archive_dir", c->archive_dir);
+		check_note_keys(&p);
+	}
 	if (p.account.drop)
 		check_view(&p);
 	check_zone(&p);
