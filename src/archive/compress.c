@@ -1,11 +1,20 @@
 #include "archive/compress.h"
 
 #include <stdlib.h>
+#include <zdict.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 struct packer {
 	ZSTD_CCtx *context;
+	/* with a dictionary; made when first needed, as the dictionary brings
+	 * its own parameters */
+	ZSTD_CCtx *small;
+	const struct pack_dictionary *dictionary;
+};
+
+struct pack_dictionary {
+	ZSTD_CDict *dictionary;
 };
 
 static enum res
@@ -19,6 +28,29 @@ pack_error(size_t code)
 	default:
 		return RES_IO;
 	}
+}
+
+uint32_t
+dictionary_id(struct str content)
+{
+	return ZDICT_getDictID(content.ptr, content.len);
+}
+
+enum res
+dictionary_make(struct str strings, const char *samples, const size_t *sizes,
+    size_t count, struct buf *out)
+{
+	const ZDICT_params_t params = { .compressionLevel = PACK_DICTIONARY_LEVEL };
+	size_t room = strings.len + DICTIONARY_HEAD;
+	char *at = buf_reserve(out, room);
+	if (at == NULL)
+		return out->error;
+	size_t n = ZDICT_finalizeDictionary(at, room, strings.ptr, strings.len,
+	    samples, sizes, (unsigned)count, params);
+	if (ZDICT_isError(n))
+		return RES_INVALID;
+	out->len += n;
+	return RES_OK;
 }
 
 struct packer *
@@ -43,6 +75,7 @@ packer_free(struct packer **p)
 	if (*p == NULL)
 		return;
 	ZSTD_freeCCtx((*p)->context);
+	ZSTD_freeCCtx((*p)->small);
 	free(*p);
 	*p = NULL;
 }
@@ -77,14 +110,54 @@ packer_push(
 	}
 }
 
+struct pack_dictionary *
+pack_dictionary_new(struct str content)
+{
+	struct pack_dictionary *d = calloc(1, sizeof *d);
+	if (d == NULL)
+		return NULL;
+	/* without an id it would be taken for raw text */
+	if (dictionary_id(content) != 0)
+		d->dictionary = ZSTD_createCDict(
+		    content.ptr, content.len, PACK_DICTIONARY_LEVEL);
+	if (d->dictionary == NULL)
+		pack_dictionary_free(&d);
+	return d;
+}
+
+void
+pack_dictionary_free(struct pack_dictionary **d)
+{
+	if (*d == NULL)
+		return;
+	ZSTD_freeCDict((*d)->dictionary);
+	free(*d);
+	*d = NULL;
+}
+
+void
+packer_use(struct packer *p, const struct pack_dictionary *d)
+{
+	p->dictionary = d;
+}
+
 enum res
 packer_whole(struct packer *p, struct str plain, struct buf *out)
 {
-	size_t room = ZSTD_compressBound(plain.len);
+	const struct pack_dictionary *d = p->dictionary;
+	size_t room = ZSTD_compressBound(plain.len), n;
 	char *at = buf_reserve(out, room);
 	if (at == NULL)
 		return out->error;
-	size_t n = ZSTD_compress2(p->context, at, room, plain.ptr, plain.len);
+	if (d != NULL && p->small == NULL &&
+	    (p->small = ZSTD_createCCtx()) == NULL)
+		return RES_NOMEM;
+	if (d != NULL)
+		n = ZSTD_compress_usingCDict(p->small, at, room, plain.ptr,
+		    plain.len, d->dictionary);
+	else
+		n = ZSTD_compress2(
+		    p->context, at, room, plain.ptr, plain.len);
 	if (ZSTD_isError(n))
 		return pack_error(n);
 	out->len += n;
@@ -115,6 +188,12 @@ unpack_dictionary_free(struct unpack_dictionary **d)
 	ZSTD_freeDDict((*d)->dictionary);
 	free(*d);
 	*d = NULL;
+}
+
+uint32_t
+packed_dictionary_id(struct str packed)
+{
+	return ZSTD_getDictID_fromFrame(packed.ptr, packed.len);
 }
 
 struct unpacker {

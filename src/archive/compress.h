@@ -15,8 +15,17 @@
 #include "base/str.h"
 
 #define PACK_LEVEL            3
+#define PACK_DICTIONARY_LEVEL 6 /* of small texts: they stay cheap */
 #define PACK_WINDOW_LOG       17
 #define UNPACK_MAX_WINDOW_LOG 23
+
+/* What a dictionary adds to the strings in it. */
+#define DICTIONARY_HEAD ((size_t)8 << 10)
+
+/* A dictionary in zstd's own format from strings that may be in it; entropy
+ * tables come from the samples, which stand side by side. */
+HN_CHECK enum res dictionary_make(struct str strings, const char *samples,
+    const size_t *sizes, size_t count, struct buf *out);
 
 struct packer;
 /* NULL without memory. */
@@ -33,10 +42,24 @@ HN_CHECK enum res packer_push(
 HN_CHECK enum res packer_whole(struct packer *p, struct str plain,
     struct buf *out);
 
-/* A dictionary, shared by threads once made. */
+/* The packing side of a dictionary, shared by threads once made: about a
+ * megabyte. NULL without memory, or when `content` is no dictionary. */
+struct pack_dictionary;
+struct pack_dictionary *pack_dictionary_new(struct str content);
+void pack_dictionary_free(struct pack_dictionary **d);
+/* What packer_whole uses from now on; NULL: none. It must live as long as it
+ * is used. */
+void packer_use(struct packer *p, const struct pack_dictionary *d);
+
+/* The unpacking side, shared by threads once made. */
 struct unpack_dictionary;
 struct unpack_dictionary *unpack_dictionary_new(struct str content);
 void unpack_dictionary_free(struct unpack_dictionary **d);
+
+/* Which dictionary one is, and which one a packed frame (its beginning is
+ * enough) was made with; 0: none. */
+uint32_t dictionary_id(struct str content);
+uint32_t packed_dictionary_id(struct str packed);
 
 struct unpacker;
 struct unpacker *unpacker_new(void);

@@ -14,8 +14,12 @@
 /* Three small blocks, the body block and what zstd wants as room. */
 #define DRAFT_MAX_BYTES ((size_t)18 << 20)
 
+struct dictionary;
+
 struct draft {
 	struct frame_header header;
+	/* what its blocks are packed with; NULL: nothing. Not its own */
+	const struct dictionary *dictionary;
 	uint8_t commitments[FRAME_BLOCKS][LEAF_HASH_BYTES];
 	struct frame_body body;
 	struct buf bytes;         /* header's place, then the blocks */

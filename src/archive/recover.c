@@ -1,5 +1,7 @@
 #include "archive/recover.h"
 
+#include <string.h>
+
 #define SCAN_MEMORY ((size_t)20 << 20)
 
 struct scan {
@@ -22,6 +24,21 @@ is_note(const struct scan *s, const struct segment_frame *f)
 {
 	return (f->header.type == FRAME_NOTE || f->header.type == FRAME_KEY) &&
 	    s->seen != NULL && s->seen->note != NULL;
+}
+
+static void
+note_dictionary(struct scan *s, const struct segment_frame *f)
+{
+	struct recovery *o = s->out;
+	struct frame_body b;
+	if (f->header.type != FRAME_DICTIONARY ||
+	    o->dictionary_count == SEGMENT_MAX_DICTIONARIES ||
+	    segment_reader_peek_body(s->reader, f, &b) != RES_OK)
+		return;
+	struct recover_dictionary *d = &o->dictionaries[o->dictionary_count++];
+	*d = (struct recover_dictionary){ .number = f->header.number,
+		.offset = f->offset };
+	memcpy(d->sha256, b.sha256, sizeof d->sha256);
 }
 
 /* Is the frame whole? */
@@ -166,8 +183,10 @@ scan_all(struct scan *s)
 		if (r == RES_OK && f.header.number == o->frames) {
 			good_header = true;
 			r = look_inside(s, &f);
-			if (r == RES_OK)
+			if (r == RES_OK) {
+				note_dictionary(s, &f);
 				r = accept_frame(s, &f);
+			}
 			if (r == RES_OK) {
 				at = o->end;
 				continue;

@@ -17,6 +17,12 @@ struct recover_range {
 	uint64_t from, to;
 };
 
+/* A dictionary frame. */
+struct recover_dictionary {
+	uint8_t sha256[32]; /* of the plain dictionary */
+	uint64_t number, offset;
+};
+
 struct recovery {
 	uint64_t end;       /* behind the last whole frame */
 	uint64_t file_bytes;
@@ -31,6 +37,8 @@ struct recovery {
 	bool torn;          /* something but zeros behind `end`, not damage */
 	size_t damage_count;
 	struct recover_range damage[RECOVER_MAX_DAMAGE];
+	size_t dictionary_count;
+	struct recover_dictionary dictionaries[SEGMENT_MAX_DICTIONARIES];
 };
 
 /* Told of each message that stays; anything but RES_OK ends the scan with

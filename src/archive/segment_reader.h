@@ -23,6 +23,8 @@
 /* Plain bytes of META, EVIDENCE or EDITS. */
 #define SEGMENT_MAX_RECORD ((uint64_t)4 << 20)
 #define SEGMENT_MAX_DICTIONARY ((uint64_t)1 << 20)
+/* In one shard: one, but for imports that come by in several runs. */
+#define SEGMENT_MAX_DICTIONARIES 8
 
 struct segment_reader;
 

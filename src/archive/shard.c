@@ -320,6 +320,8 @@ settle(struct shard *s, const struct recovery *rec)
 	s->tree = rec->tree;
 	s->holes = rec->holes;
 	s->sealed = rec->sealed;
+	s->dictionary_count = rec->dictionary_count;
+	memcpy(s->dictionaries, rec->dictionaries, sizeof s->dictionaries);
 	s->damaged = rec->damage_count > 0;
 	if (s->damaged) {
 		tell_damage(s, rec);
@@ -534,6 +536,23 @@ find_content(const struct shard *s, struct draft *const *group, size_t count,
 	return false;
 }
 
+/* 1 + the number of the dictionary's frame; 0: it is not here. */
+static uint32_t
+find_dictionary(const struct shard *s, const struct dictionary *d)
+{
+	for (size_t i = 0; i < s->dictionary_count; i++)
+		if (memcmp(s->dictionaries[i].sha256, d->sha256,
+			sizeof d->sha256) == 0)
+			return (uint32_t)s->dictionaries[i].number + 1;
+	return 0;
+}
+
+bool
+shard_has_dictionary(const struct shard *s, const struct dictionary *d)
+{
+	return find_dictionary(s, d) != 0;
+}
+
 enum res
 shard_place(struct shard *s, struct draft *const *group, size_t count,
     uint64_t at, struct draft *d)
@@ -541,6 +560,11 @@ shard_place(struct shard *s, struct draft *const *group, size_t count,
 	uint64_t number, offset;
 	const uint8_t *sha256 = d->body.sha256;
 	enum res r = RES_OK;
+	if (d->dictionary != NULL) {
+		d->header.dictionary = find_dictionary(s, d->dictionary);
+		if (d->header.dictionary == 0)
+			return RES_INVALID;
+	}
 	if (d->header.type == FRAME_MESSAGE) {
 		if (find_content(s, group, count, sha256, &number, &offset))
 			r = draft_refer(d, number, offset);
@@ -660,6 +684,50 @@ shard_append(struct shard *s, struct draft *const *group, size_t count)
 		s->notes.news += group[i]->header.type != FRAME_NOTE;
 	}
 	return RES_OK;
+}
+
+enum res
+shard_add_dictionary(
+    struct shard *s, const struct dictionary *d, int64_t now_us)
+{
+	struct draft draft, *one = &draft;
+	if (s->dictionary_count == SEGMENT_MAX_DICTIONARIES)
+		return RES_LIMIT;
+	uint64_t offset = s->durable;
+	enum res r = dictionary_draft(d, now_us, &draft);
+	if (r != RES_OK)
+		return r;
+	r = shard_place(s, NULL, 0, offset, &draft);
+	if (r == RES_OK)
+		r = shard_append(s, &one, 1);
+	if (r == RES_OK) {
+		struct recover_dictionary *n =
+		    &s->dictionaries[s->dictionary_count++];
+		n->number = draft.header.number;
+		n->offset = offset;
+		memcpy(n->sha256, d->sha256, sizeof n->sha256);
+	}
+	draft_done(&draft);
+	return r;
+}
+
+enum res
+shard_read_dictionary(
+    const struct shard *s, struct err *err, struct dictionary **out)
+{
+	struct segment_reader *reader;
+	struct segment_frame f;
+	if (s->dictionary_count == 0)
+		return RES_NOTFOUND;
+	enum res r = segment_reader_open(s->dir, s->env->io, err, &reader);
+	if (r != RES_OK)
+		return r;
+	r = segment_reader_at(reader,
+	    s->dictionaries[s->dictionary_count - 1].offset, &f);
+	if (r == RES_OK)
+		r = dictionary_read(reader, &f, err, out);
+	segment_reader_close(&reader);
+	return r;
 }
 
 enum res

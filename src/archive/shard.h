@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "archive/dedupe.h"
+#include "archive/dictionary.h"
 #include "archive/draft.h"
 #include "archive/io.h"
 #include "archive/merkle.h"
@@ -65,6 +66,8 @@ struct shard {
 	bool ended;           /* of a former epoch: the same */
 	struct shard_notes notes;
 	struct dedupe *dedupe;
+	size_t dictionary_count;
+	struct recover_dictionary dictionaries[SEGMENT_MAX_DICTIONARIES];
 };
 static inline bool
 shard_writable(const struct shard *s)
@@ -98,9 +101,19 @@ HN_CHECK enum res shard_open(const struct shard_env *env,
 
 /* Give a draft its place behind `at` (the end of the group so far), as a
  * delivery when its content is here already. `group` are the `count` drafts
- * placed before it in this group. */
+ * placed before it in this group. RES_INVALID: its dictionary is not here. */
 HN_CHECK enum res shard_place(struct shard *s, struct draft *const *group,
     size_t count, uint64_t at, struct draft *d);
+
+/* Is a copy of this dictionary in the shard? */
+bool shard_has_dictionary(const struct shard *s, const struct dictionary *d);
+/* Append one, durable, before the first draft that needs it is placed.
+ * RES_LIMIT: the shard has SEGMENT_MAX_DICTIONARIES; else as shard_append. */
+HN_CHECK enum res shard_add_dictionary(
+    struct shard *s, const struct dictionary *d, int64_t now_us);
+/* The one that came last, read from the file. RES_NOTFOUND: none. */
+HN_CHECK enum res shard_read_dictionary(
+    const struct shard *s, struct err *err, struct dictionary **out);
 
 /* Append placed drafts and make them durable. RES_AGAIN: no space, nothing
  * changed. RES_IO: the shard is poisoned. */

@@ -303,19 +303,26 @@ spool_new(struct arena *a, struct store *s)
 /* --- one message --- */
 
 static enum res
-fill_draft(struct store *s, const struct store_message *m, struct draft *d)
+fill_draft(struct store *s, const struct store_message *m,
+    const struct dictionary *dictionary, struct draft *d)
 {
 	struct packer *p;
 	enum res r = packer_take(s, &p);
 	if (r != RES_OK)
 		return r;
+	d->dictionary = dictionary;
+	packer_use(p, dictionary != NULL ? dictionary->pack : NULL);
 	r = draft_add_small(d, p, BLOCK_META, m->meta);
 	if (r == RES_OK)
 		r = draft_add_small(d, p, BLOCK_EVIDENCE, m->evidence);
 	if (r == RES_OK)
 		r = draft_add_small(d, p, BLOCK_EDITS, m->edits);
-	if (r == RES_OK && m->body != NULL)
+	if (r == RES_OK && m->body != NULL) {
+		if (spool_bytes(m->body) > DICTIONARY_MAX_BODY)
+			packer_use(p, NULL);
 		r = spool_pack(m->body, p, d);
+	}
+	packer_use(p, NULL);
 	packer_give(s, p);
 	return r;
 }
@@ -344,7 +351,8 @@ store_submit(
 	if (r != RES_OK)
 		return r;
 	draft_init(&d, type, m->time_us);
-	r = fill_draft(s, m, &d);
+	struct dictionary *dictionary = writer_dictionary(w);
+	r = fill_draft(s, m, dictionary, &d);
 	bool in_file = (d.header.flags & FRAME_BODY_IN_FILE) != 0;
 	struct frame_body body = d.body;
 	if (r == RES_OK)
@@ -353,6 +361,7 @@ store_submit(
 	if (in_file && (r != RES_OK || d.header.type != type))
 		drop_file(s, &body);
 	draft_done(&d);
+	dictionary_unref(&dictionary);
 	return r;
 }
 

@@ -12,6 +12,7 @@
 #include "archive/leaving.h"
 #include "archive/period.h"
 #include "archive/spool.h"
+#include "archive/trainer.h"
 
 /* Frame numbers are the lower half of an id. */
 #define MAX_FRAMES (UINT32_MAX - WRITER_MAX_GROUP)
@@ -52,12 +53,15 @@ struct writer {
 	struct applier *applier; /* of `shard`; changed by the writer only */
 	struct shard_head head;  /* of `shard` after the last group */
 	bool has_head;
+	struct dictionary *dictionary; /* the same; NULL: none yet */
 	/* the writer's thread only */
 	struct shard *shard;
 	struct shard_link link;    /* what the next shard calls previous */
 	struct shard *poisoned;    /* to be cut once it is linked */
 	struct applier *poisoned_applier;
 	struct leaving leaving;
+	struct trainer *trainer;   /* makes the first dictionary */
+	uint64_t train_at;         /* once the shard has so many frames */
 	bool abandon;              /* a shard is offline: start a new one */
 	int64_t not_before_us;     /* monotonic: next try */
 	bool blocked, ahead;       /* said so already */
@@ -126,6 +130,76 @@ set_applier(struct writer *w, struct applier *a)
 	pthread_mutex_lock(&w->mutex);
 	w->applier = a;
 	pthread_mutex_unlock(&w->mutex);
+}
+
+/* --- dictionaries --- */
+
+static void
+set_dictionary(struct writer *w, struct dictionary *d)
+{
+	pthread_mutex_lock(&w->mutex);
+	struct dictionary *old = w->dictionary;
+	w->dictionary = d;
+	pthread_mutex_unlock(&w->mutex);
+	dictionary_unref(&old);
+}
+
+/* A shard from before brings its dictionary along. */
+static void
+adopt_dictionary(struct writer *w)
+{
+	struct dictionary *d;
+	struct err err = { "" };
+	if (w->dictionary != NULL)
+		return;
+	enum res r = shard_read_dictionary(w->shard, &err, &d);
+	if (r == RES_OK)
+		set_dictionary(w, d);
+	else if (r != RES_NOTFOUND)
+		shard_alarm(&w->env, "%s: its dictionary cannot be used: %s",
+		    w->shard->dir, err.text[0] != '\0' ? err.text :
+		    res_text(r));
+}
+
+/* Put the dictionary into the shard if it is not there yet. RES_LIMIT: there
+ * are too many. */
+static enum res
+bring_dictionary(struct writer *w, const struct dictionary *d)
+{
+	if (d == NULL || shard_has_dictionary(w->shard, d))
+		return RES_OK;
+	return shard_add_dictionary(w->shard, d, clock_now_us(&w->clock));
+}
+
+/* Whatever the group was packed with must stand before it. */
+static enum res
+bring_dictionaries(struct writer *w, size_t count)
+{
+	enum res r = RES_OK;
+	for (size_t i = 0; i < count && (r == RES_OK || r == RES_LIMIT); i++)
+		r = bring_dictionary(w, w->group[i]->draft->dictionary);
+	if (r != RES_LIMIT)
+		return r;
+	set_dictionary(w, NULL);
+	adopt_dictionary(w); /* the next ones come with one that is here */
+	return RES_OK;
+}
+
+/* The first dictionary of a family, when there is mail enough. */
+static void
+train(struct writer *w)
+{
+	struct dictionary *d;
+	if (w->trainer != NULL && trainer_poll(w->trainer, &d)) {
+		trainer_stop(&w->trainer);
+		if (d != NULL)
+			set_dictionary(w, d);
+	}
+	if (w->dictionary != NULL || w->trainer != NULL ||
+	    w->shard->frames < w->train_at)
+		return;
+	w->train_at = w->shard->frames * 2;
+	w->trainer = trainer_start(w->env.store_path, w->family);
 }
 
 /* Leave the shard behind; `seal`: no more will come for it. */
@@ -268,6 +342,7 @@ open_newest(struct writer *w, const char *period, struct err *err)
 			r = RES_OK; /* go on in a new one */
 		} else if (r == RES_OK) {
 			set_applier(w, follow(w, w->shard));
+			adopt_dictionary(w);
 		}
 	}
 	arena_free(&a);
@@ -292,7 +367,9 @@ create_next(struct writer *w, int64_t month)
 	retire_poisoned(w);
 	set_applier(w, follow(w, w->shard));
 	w->link = (struct shard_link){ .number = 0 };
-	return RES_OK;
+	if (w->dictionary != NULL)
+		r = bring_dictionary(w, w->dictionary);
+	return w->shard->poisoned ? r : RES_OK; /* else tried again */
 }
 
 static bool
@@ -414,6 +491,8 @@ place_all(struct writer *w, size_t count, bool *out_files)
 		if (j->result == RES_OK &&
 		    (d->header.flags & FRAME_BODY_IN_FILE))
 			j->result = move_body(w, j);
+		if (j->result == RES_INVALID) /* its dictionary has no room */
+			j->result = RES_AGAIN;
 		if (j->result != RES_OK) {
 			dedupe_cut(w->shard->dedupe, at);
 			continue;
@@ -486,15 +565,20 @@ write_group(struct writer *w, size_t count)
 	enum res r = ensure_shard(w, month);
 	if (r == RES_OK) {
 		wait_for_index(w);
-		size_t n = place_all(w, count, &files);
-		r = n > 0 ? write_placed(w, n, files) : RES_OK;
+		r = bring_dictionaries(w, count);
+		size_t n = r == RES_OK ? place_all(w, count, &files) : 0;
+		if (n > 0)
+			r = write_placed(w, n, files);
 		if (r != RES_OK)
 			drop_bodies(w, w->group, count);
-		if (w->shard->poisoned)
+		if (w->shard->poisoned) {
 			retire(w, true);
-		else if (r == RES_OK && w->applier != NULL)
-			applier_wake(w->applier, w->shard->durable,
-			    w->shard->frames);
+		} else if (r == RES_OK) {
+			if (w->applier != NULL)
+				applier_wake(w->applier, w->shard->durable,
+				    w->shard->frames);
+			train(w);
+		}
 	}
 	for (size_t i = 0; i < count && r != RES_OK; i++)
 		w->group[i]->result = r;
@@ -635,6 +719,7 @@ writer_new(
 	w->without_index = o->without_index;
 	leaving_init(&w->leaving);
 	w->last = &w->first;
+	w->train_at = TRAINER_FIRST_FRAMES;
 	w->wall_us = clock_now_us(&w->clock);
 	w->mono_us = clock_mono_us();
 	pthread_mutex_init(&w->mutex, NULL);
@@ -649,6 +734,7 @@ writer_new(
 		applier_stop(&w->applier);
 		leaving_wait(&w->leaving);
 		shard_close(&w->shard);
+		dictionary_unref(&w->dictionary);
 		pthread_cond_destroy(&w->work);
 		pthread_mutex_destroy(&w->mutex);
 		free(w);
@@ -672,8 +758,10 @@ writer_free(struct writer **writer)
 	applier_stop(&w->applier);
 	applier_stop(&w->poisoned_applier);
 	leaving_wait(&w->leaving);
+	trainer_stop(&w->trainer);
 	shard_close(&w->shard);
 	shard_close(&w->poisoned);
+	dictionary_unref(&w->dictionary);
 	pthread_cond_destroy(&w->work);
 	pthread_mutex_destroy(&w->mutex);
 	free(w);
@@ -756,6 +844,15 @@ writer_checkpoint(struct writer *w, struct buf *out)
 	buf_done(&note);
 	free(h);
 	return r;
+}
+
+struct dictionary *
+writer_dictionary(struct writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	struct dictionary *d = dictionary_ref(w->dictionary);
+	pthread_mutex_unlock(&w->mutex);
+	return d;
 }
 
 void

@@ -57,6 +57,8 @@ HN_CHECK enum res writer_submit(
  * signer is not there, or a new shard was begun meanwhile; RES_IO: it could
  * not be kept. Waits for the signer in the caller's thread. */
 HN_CHECK enum res writer_checkpoint(struct writer *w, struct buf *out);
+/* What drafts for this writer are best packed with; a reference, or NULL. */
+struct dictionary *writer_dictionary(struct writer *w);
 void writer_counters(struct writer *w, struct writer_counters *out);
 const char *writer_family(const struct writer *w);
 

@@ -1,0 +1,48 @@
+/* What a compression dictionary may hold: strings that occur in the mail of
+ * at least TRAIN_MIN_SENDERS different senders, each of them whole, with a
+ * byte 255 between two of them, so that nothing one sender wrote alone is
+ * kept in a dictionary when his mail is erased.
+ *
+ *   train_new → train_add* → train_finish → train_free
+ *
+ * Exact, not by hashes: the samples' suffixes are sorted, and a string counts
+ * when its occurrences, which then stand side by side, have enough senders. */
+#ifndef ARCHIVE_TRAIN_H
+#define ARCHIVE_TRAIN_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/res.h"
+#include "base/str.h"
+
+#define TRAIN_MIN_SENDERS 5
+/* Samples a dictionary is made from; of one sender not more than a tenth. */
+#define TRAIN_MIN_SAMPLES 1000
+#define TRAIN_MAX_SAMPLES 2000
+#define TRAIN_MAX_SAMPLE  ((size_t)4096)
+#define TRAIN_MAX_BYTES   ((size_t)3 << 20)
+/* Strings of these lengths. */
+#define TRAIN_MIN_STRING 4
+#define TRAIN_MAX_STRING 64
+/* Of all strings; fewer are not worth a dictionary. */
+#define TRAIN_MIN_CONTENT ((size_t)1 << 10)
+#define TRAIN_MAX_CONTENT ((size_t)110 << 10)
+
+struct train;
+
+/* NULL without memory. */
+struct train *train_new(void);
+void train_free(struct train **t);
+/* One message: `sender` says whose (compared as it is), `text` is what the
+ * dictionary shall compress. False: it is enough, or too many of this
+ * sender. Bytes 255 are left out. */
+bool train_add(struct train *t, struct str sender, struct str text);
+size_t train_samples(const struct train *t);
+/* The dictionary in zstd's format, added to `out`. RES_NOTFOUND: too few
+ * samples, or too little in common. */
+HN_CHECK enum res train_finish(struct train *t, struct buf *out);
+/* Only the strings, for tests. */
+HN_CHECK enum res train_strings(struct train *t, struct buf *out);
+
+#endif
