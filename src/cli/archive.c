@@ -24,6 +24,7 @@ static const struct command commands[] = {
 	{ "search", archive_search_main, "find messages" },
 	{ "show", archive_show_main, "show one message" },
 	{ "stats", archive_stats_main, "what is in the store" },
+	{ "whatif", archive_whatif_main, "judge stored mail by another policy" },
 	{ NULL, NULL, NULL },
 };
 

@@ -11,14 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/archive.h"
+#include "cli/each.h"
 #include "cli/manifest.h"
 
 #define USAGE                                                            \
 	"export " ARCHIVE_PLACE_USAGE "\n"                               \
 	"       (--to DIR | --maildir DIR | --mbox FILE) QUERY ..."
-
-#define PAGE 200
 
 enum export_form { EXPORT_NONE, EXPORT_EML, EXPORT_MAILDIR, EXPORT_MBOX };
 
@@ -329,39 +327,20 @@ close_output(struct export *x, int status)
 	return status;
 }
 
-/* Page by page, so that memory does not grow with the result. */
+static enum res
+take_hit(void *context, struct arena *a, const struct search_hit *h)
+{
+	(void)a;
+	return export_one(context, h->id);
+}
+
 static int
 export_all(struct export *x, const struct query *q)
 {
-	struct search_coverage coverage = { 0 };
-	char kept[256] = "";
-	for (;;) {
-		struct arena *a = arena_new(0);
-		struct search_options o = { .limit = PAGE,
-			.cursor = str_c(kept) };
-		struct search_hit *hits;
-		struct err err = { "" };
-		size_t count;
-		struct str cursor;
-		enum res r = RES_NOMEM;
-		if (a != NULL)
-			r = archive_search(x->reader, a, q, &o, &err, &hits,
-			    &count, &cursor, &coverage);
-		for (size_t i = 0; r == RES_OK && i < count; i++)
-			r = export_one(x, hits[i].id);
-		bool more = r == RES_OK && cursor.len > 0 &&
-		    cursor.len < sizeof kept;
-		if (more) {
-			memcpy(kept, cursor.ptr, cursor.len);
-			kept[cursor.len] = '\0';
-		}
-		arena_free(&a);
-		if (r != RES_OK)
-			return cli_fail(cli_status(r), "%s",
-			    err.text[0] != '\0' ? err.text : res_text(r));
-		if (!more)
-			break;
-	}
+	struct search_coverage coverage;
+	int status = each_message(x->reader, q, take_hit, x, &coverage);
+	if (status != EX_OK)
+		return status;
 	archive_say_coverage(&coverage);
 	fprintf(stderr, "hanaper: %" PRIu64 " written, %" PRIu64 " failed\n",
 	    x->written, x->failed);

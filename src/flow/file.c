@@ -40,14 +40,30 @@ file_push(struct sink *s, int fd)
 	}
 }
 
-enum res
-file_feed(struct message *m, int fd, bool *out_malformed)
+static struct reader *
+new_reader(struct message *m)
 {
 	static const struct reader_ops ops = { end_of_header, body };
 	struct header *h = header_new(
 	    m->arena, (size_t)m->config->max_header_bytes);
-	struct reader *r = h != NULL ?
-	    reader_new(m->arena, h, READER_AUTO, &ops, m) : NULL;
+	return h != NULL ? reader_new(m->arena, h, READER_AUTO, &ops, m) : NULL;
+}
+
+/* The reader has no other limits than the header's. */
+static enum res
+settle(struct message *m, enum res r)
+{
+	if (r != RES_LIMIT)
+		return r;
+	message_refuse(m, REPLY_REJECT, "554", "5.6.0", "limit",
+	    "Header is larger than this site accepts");
+	return RES_OK;
+}
+
+enum res
+file_feed(struct message *m, int fd, bool *out_malformed)
+{
+	struct reader *r = new_reader(m);
 	if (r == NULL)
 		return RES_NOMEM;
 	enum res result = file_push(reader_sink(r), fd);
@@ -56,11 +72,15 @@ file_feed(struct message *m, int fd, bool *out_malformed)
 	result = sink_finish(reader_sink(r));
 	if (out_malformed != NULL)
 		*out_malformed = reader_malformed(r);
-	/* the reader has no other limits than the header's */
-	if (result == RES_LIMIT) {
-		message_refuse(m, REPLY_REJECT, "554", "5.6.0", "limit",
-		    "Header is larger than this site accepts");
-		return RES_OK;
-	}
-	return result;
+	return settle(m, result);
+}
+
+enum res
+file_feed_from(struct message *m,
+    enum res (*pour)(void *context, struct sink *out), void *context)
+{
+	struct reader *r = new_reader(m);
+	if (r == NULL)
+		return RES_NOMEM;
+	return settle(m, pour(context, reader_sink(r)));
 }

@@ -15,5 +15,8 @@ HN_CHECK enum res file_push(struct sink *s, int fd);
  * a line that is no field. */
 HN_CHECK enum res file_feed(
     struct message *m, int fd, bool *out_malformed);
+/* The same from whatever `pour` pushes and finishes. */
+HN_CHECK enum res file_feed_from(struct message *m,
+    enum res (*pour)(void *context, struct sink *out), void *context);
 
 #endif

@@ -1,0 +1,51 @@
+#include "cli/each.h"
+
+#include <sysexits.h>
+
+#define PAGE 200
+
+static enum res
+one_page(struct archive_reader *r, const struct query *q, each_fn fn,
+    void *context, char cursor[256], struct search_coverage *coverage,
+    struct err *err)
+{
+	const struct search_options o = { .limit = PAGE,
+		.cursor = str_c(cursor) };
+	struct search_hit *hits;
+	size_t count;
+	struct str next = STR_EMPTY;
+	struct arena *a = arena_new((size_t)1 << 30);
+	if (a == NULL)
+		return RES_NOMEM;
+	enum res res = archive_search(
+	    r, a, q, &o, err, &hits, &count, &next, coverage);
+	for (size_t i = 0; res == RES_OK && i < count; i++)
+		res = fn(context, a, &hits[i]);
+	if (res == RES_OK && next.len >= 256)
+		res = RES_LIMIT;
+	if (res == RES_OK) {
+		if (next.len > 0)
+			memcpy(cursor, next.ptr, next.len);
+		cursor[next.len] = '\0';
+	}
+	arena_free(&a);
+	return res;
+}
+
+int
+each_message(struct archive_reader *r, const struct query *q, each_fn fn,
+    void *context, struct search_coverage *out_coverage)
+{
+	struct err err = { "" };
+	char cursor[256] = "";
+	enum res res;
+	*out_coverage = (struct search_coverage){ 0 };
+	do
+		res = one_page(
+		    r, q, fn, context, cursor, out_coverage, &err);
+	while (res == RES_OK && cursor[0] != '\0');
+	if (res == RES_OK)
+		return EX_OK;
+	return cli_fail(cli_status(res), "%s",
+	    err.text[0] != '\0' ? err.text : res_text(res));
+}
