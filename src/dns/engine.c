@@ -71,7 +71,8 @@ struct ticket {
 /* Sockets are few, since every question under way has one and the process has
  * others; what is over waits inside libunbound. Private reverse zones are
  * asked for as the servers may know them. A forwarder that was down is
- * tried again soon. */
+ * tried again soon. Each question that needs TCP has a connection of its own:
+ * one that is never answered must not stop those behind it. */
 static const char *const settings[][2] = {
 	{ "do-not-query-localhost:", "no" },
 	{ "edns-buffer-size:", "1232" },
@@ -81,6 +82,8 @@ static const char *const settings[][2] = {
 	{ "outgoing-range:", "512" },
 	{ "num-queries-per-thread:", "4096" },
 	{ "outgoing-num-tcp:", "32" },
+	{ "max-reuse-tcp-queries:", "1" },
+	{ "tcp-auth-query-timeout:", "1500" },
 	{ "qname-minimisation:", "yes" },
 	{ "unblock-lan-zones:", "yes" },
 	{ "insecure-lan-zones:", "yes" },
