@@ -20,6 +20,7 @@ static const struct command commands[] = {
 	{ "reconcile", archive_reconcile_main, "the MTA's log against the store" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
 	{ "rescue", archive_rescue_main, "what is whole of a damaged store" },
+	{ "resend", archive_resend_main, "send messages once more" },
 	{ "restore", archive_restore_main, "make a store of a backup" },
 	{ "search", archive_search_main, "find messages" },
 	{ "show", archive_show_main, "show one message" },

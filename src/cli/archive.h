@@ -54,6 +54,7 @@ int archive_restore_main(int argc, char **argv);
 int archive_reconcile_main(int argc, char **argv);
 int archive_rescue_main(int argc, char **argv);
 int archive_whatif_main(int argc, char **argv);
+int archive_resend_main(int argc, char **argv);
 int archive_stats_main(int argc, char **argv);
 int archive_reindex_main(int argc, char **argv);
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,8 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-
-extern char **environ;
+#include "cli/spawn.h"
 
 #define DAY_S 86400
 #define MIN_QUEUE_ID 5
@@ -358,20 +356,11 @@ unpack(const char *program, const char *path, int in, struct maillog_file *m)
 {
 	char name[16], how[] = "-dc";
 	char *const argv[] = { name, how, NULL };
-	posix_spawn_file_actions_t actions;
 	int ends[2];
 	memcpy(name, program, strlen(program) + 1);
-	if (pipe2(ends, O_CLOEXEC) != 0 ||
-	    posix_spawn_file_actions_init(&actions) != 0)
+	if (pipe2(ends, O_CLOEXEC) != 0)
 		return cli_fail(EX_OSERR, "%s: %s", path, strerror(errno));
-	int rc = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(
-		    &actions, ends[1], STDOUT_FILENO);
-	if (rc == 0)
-		rc = posix_spawnp(
-		    &m->child, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	int rc = spawn_program(program, argv, in, ends[1], &m->child);
 	close(ends[1]);
 	m->f = rc == 0 ? fdopen(ends[0], "rb") : NULL;
 	if (m->f != NULL)

@@ -1,7 +1,6 @@
 #include "cli/sendmail.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -9,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-extern char **environ;
+#include "cli/spawn.h"
 
 #define POLL_NS 20000000 /* between looks whether it has ended */
 
@@ -49,16 +47,12 @@ wait_for(pid_t child)
 	return EX_TEMPFAIL;
 }
 
-/* We ignore SIGPIPE; an MTA must not inherit that. */
 static int
-as_from_a_shell(posix_spawnattr_t *a)
+run(const char *path, char *const *argv, FILE *input)
 {
-	sigset_t signals;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGPIPE);
-	int rc = posix_spawnattr_setsigdefault(a, &signals);
-	return rc == 0 ? posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGDEF) :
-			 rc;
+	pid_t child;
+	int rc = spawn_program(path, argv, fileno(input), -1, &child);
+	return rc == 0 ? wait_for(child) : EX_UNAVAILABLE;
 }
 
 int
@@ -66,9 +60,6 @@ sendmail_run(const char *path, const char *from, struct str message)
 {
 	char t[] = "-t", i[] = "-i", f[] = "-f", sender[512], name[4096];
 	char *const argv[] = { name, t, i, f, sender, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	pid_t child;
 	if ((size_t)snprintf(sender, sizeof sender, "%s", from) >=
 		sizeof sender ||
 	    (size_t)snprintf(name, sizeof name, "%s", path) >= sizeof name)
@@ -76,21 +67,27 @@ sendmail_run(const char *path, const char *from, struct str message)
 	FILE *input = file_of(message);
 	if (input == NULL)
 		return EX_OSERR;
-	if (posix_spawn_file_actions_init(&actions) != 0) {
-		fclose(input);
-		return EX_OSERR;
-	}
-	(void)posix_spawnattr_init(&attributes); /* cannot fail with glibc */
-	int rc = posix_spawn_file_actions_adddup2(
-	    &actions, fileno(input), STDIN_FILENO);
-	if (rc == 0)
-		rc = as_from_a_shell(&attributes);
-	if (rc == 0)
-		rc = posix_spawn(
-		    &child, path, &actions, &attributes, argv, environ);
-	int status = rc == 0 ? wait_for(child) : EX_UNAVAILABLE;
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
+	int status = run(path, argv, input);
 	fclose(input);
 	return status;
+}
+
+int
+sendmail_run_to(const char *path, const char *from, char *const *rcpts,
+    size_t count, FILE *message)
+{
+	char i[] = "-i", f[] = "-f", end[] = "--", sender[512], name[4096];
+	char *argv[SENDMAIL_MAX_RCPTS + 6] = { name, i, f, sender, end };
+	if (count == 0 || count > SENDMAIL_MAX_RCPTS ||
+	    (size_t)snprintf(sender, sizeof sender, "%s", from) >=
+		sizeof sender ||
+	    (size_t)snprintf(name, sizeof name, "%s", path) >= sizeof name)
+		return EX_UNAVAILABLE;
+	for (size_t n = 0; n < count; n++)
+		argv[5 + n] = rcpts[n];
+	/* the child reads from where the descriptor stands */
+	if (fflush(message) != 0 ||
+	    lseek(fileno(message), 0, SEEK_SET) != 0)
+		return EX_OSERR;
+	return run(path, argv, message);
 }
