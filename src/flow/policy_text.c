@@ -107,12 +107,25 @@ dmarc_text(struct buf *b, const struct config *c, const struct policy_facts *f)
 }
 
 static bool
-any_pass(const struct policy_facts *f)
+any_dkim(const struct policy_facts *f, enum auth_result result)
 {
-	bool pass = f->spf != NULL && f->spf->result == AUTH_PASS;
 	for (size_t i = 0; i < f->dkim_count; i++)
-		pass = pass || f->dkim[i].result == AUTH_PASS;
-	return pass;
+		if (f->dkim[i].result == result)
+			return true;
+	return false;
+}
+
+/* What of RFC 7372 §3 says most about a DMARC fail: a signature passes, only
+ * not the author's; SPF passes for another domain, so that it is a signature
+ * that is missing, or one that verifies is not acceptable; or all fails. */
+static const char *
+dmarc_code(const struct policy_facts *f)
+{
+	if (any_dkim(f, AUTH_PASS))
+		return "5.7.22";
+	if (f->spf == NULL || f->spf->result != AUTH_PASS)
+		return "5.7.26";
+	return any_dkim(f, AUTH_POLICY) ? "5.7.21" : "5.7.20";
 }
 
 static void
@@ -174,8 +187,7 @@ write_reply(struct buf *b, const struct config *c, const struct policy_facts *f,
 	d->code = d->action == POLICY_REJECT ? "550" : "451";
 	switch (d->cause) {
 	case POLICY_CAUSE_DMARC:
-		/* nothing passed, or something passed for somebody else */
-		d->enhanced = any_pass(f) ? "5.7.1" : "5.7.26";
+		d->enhanced = dmarc_code(f);
 		dmarc_text(b, c, f);
 		return; /* has the id */
 	case POLICY_CAUSE_SPF:

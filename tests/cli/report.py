@@ -227,6 +227,14 @@ def what_is_due_is_listed():
 
 
 @cases.add
+def a_queue_id_used_again_explains_all():
+    done = subprocess.run([HANAPER, "explain", "-c", path("conf"), "QUEUEID"],
+                          capture_output=True, text=True, check=True)
+    check(done.stdout.count("queue id QUEUEID") >= 10, True, done.stdout[:99])
+    check_in("It was delivered: DMARC passes", done.stdout)
+
+
+@cases.add
 def sending_must_be_wanted():
     for setting in ("report=collect", "report_from=none"):
         done = report("send", status=78, setting=setting)

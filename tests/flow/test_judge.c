@@ -26,7 +26,7 @@ static const struct {
 	    "dmarc=fail author=strict.example p=reject" },
 	{ "dmarc = reject\n", "From: a@strict.example\r\n",
 	    "<a@sender.example>",
-	    "550 5.7.1 Email rejected per DMARC policy for strict.example; "
+	    "550 5.7.20 Email rejected per DMARC policy for strict.example; "
 	    "SPF: pass sender.example; DKIM: none; id ",
 	    "policy=reject cause=dmarc" },
 	{ "dmarc = reject\n", "From: a@STRICT.example\r\n", "<a@other.example>",
@@ -61,7 +61,7 @@ static const struct {
 	    "reason=r" },
 	{ "dmarc = off\n[override f]\nfrom_domain = strict.example\n"
 	  "dmarc = reject\n",
-	    "From: a@strict.example\r\n", "<a@sender.example>", "550 5.7.1 ",
+	    "From: a@strict.example\r\n", "<a@sender.example>", "550 5.7.20 ",
 	    NULL },
 	{ "dmarc = shadow reject\n", "From: a@strict.example\r\n",
 	    "<a@sender.example>", "accept", "shadow=reject" },
@@ -73,11 +73,11 @@ static const struct {
 	    "550 5.7.1 Message has more than one From field; id ", NULL },
 	{ "multi_from = evaluate\ndmarc = reject\n",
 	    "From: b@sender.example\r\nFrom: a@strict.example\r\n",
-	    "<a@sender.example>", "550 5.7.1 ", NULL },
+	    "<a@sender.example>", "550 5.7.20 ", NULL },
 	{ "dmarc = reject\n",
 	    "From: b@sender.example, a@strict.example, c@soft.example\r\n",
 	    "<a@sender.example>",
-	    "550 5.7.1 Email rejected per DMARC policy for strict.example; ",
+	    "550 5.7.20 Email rejected per DMARC policy for strict.example; ",
 	    NULL },
 	{ "", "From: a@b.example>\r\n", "<a@sender.example>", "accept",
 	    "dmarc=permerror" },
