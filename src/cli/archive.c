@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "cli/safe.h"
 
 static const struct command commands[] = {
 	{ "add", archive_add_main, "archive one message from standard input" },
@@ -160,24 +161,12 @@ archive_say_coverage(const struct search_coverage *c)
 		fprintf(stderr, "hanaper: not searched: %s\n", c->why.text);
 }
 
-/* Control bytes, and those of C1 as UTF-8 writes them (C2 80 … C2 9F). */
 void
 archive_put_safe(struct buf *out, struct str text)
 {
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.ptr[i];
-		unsigned char next = 0;
-		if (i + 1 < text.len)
-			next = (unsigned char)text.ptr[i + 1];
-		if (c < ' ' || c == 0x7f) {
-			buf_add_char(out, '?');
-		} else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
-			buf_add_char(out, '?');
-			i++;
-		} else {
-			buf_add_char(out, (char)c);
-		}
-	}
+	struct safe s = SAFE_WORDS;
+	safe_put(&s, text, out);
+	safe_end(&s, out);
 }
 
 int

@@ -34,7 +34,7 @@ void archive_say_coverage(const struct search_coverage *c);
 /* Nothing may be missing from what the coverage describes. */
 bool archive_is_complete(const struct search_coverage *c);
 
-/* Append hostile text for a terminal: control bytes as '?'. */
+/* Append hostile text for a terminal, on one line (cli/safe.h). */
 void archive_put_safe(struct buf *out, struct str text);
 /* Write all of it to standard output; EX_IOERR when that fails. */
 int archive_print(struct buf *b);

@@ -156,7 +156,9 @@ def show_structure_and_attachment():
         assert s.run("show", "--attachment", "2", s.ids[0])[0] == b"%PDF\0"
         s.run("show", "--attachment", "7", s.ids[0], status=66)
         s.run("show", "9.9", status=66)
-        s.run("show", "nonsense", status=64)
+        s.run("show", "non.sense", status=64)
+        s.run("show", "nonsense", status=66)
+        s.run("show", "", status=64)
 
 
 @cases.add
