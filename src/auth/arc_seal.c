@@ -204,6 +204,7 @@ arc_seal_fields(struct arena *a, const struct header *h,
 		chain->instances + 1 };
 	struct str aar, ams, as;
 	if (chain->sealed_fail || chain->temporary ||
+	    (chain->result == AUTH_PASS && chain->sets == NULL) ||
 	    w.instance > ARC_MAX_INSTANCES ||
 	    header_find(h, STR("from")) == NULL)
 		return RES_INVALID;

@@ -196,8 +196,10 @@ verify_chain_finish(struct message *m)
 		return;
 	}
 	d->arc_done = true;
-	/* what counts is what arrived, not what a filter made of it */
+	/* What counts is what arrived, not what a filter made of it; but a
+	 * pass that it took away, in part or whole, cannot be told any more. */
 	d->arc.temporary = m->recalled_arc_temporary;
-	if (m->recalled_arc != AUTH_NONE || d->arc.instances == 0)
+	if (m->recalled_arc == AUTH_FAIL ||
+	    (m->recalled_arc == AUTH_PASS && d->arc.sets != NULL))
 		d->arc.result = m->recalled_arc;
 }

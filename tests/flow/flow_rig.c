@@ -38,6 +38,14 @@ rig_zone(struct rig *r, const char *zone)
 }
 
 void
+rig_config(struct rig *r, const char *config)
+{
+	drop(r);
+	config_unref(&r->env.config);
+	r->env.config = config_of(config);
+}
+
+void
 rig_open(struct rig *r, const char *config, const char *zone)
 {
 	*r = (struct rig){ .message = NULL };

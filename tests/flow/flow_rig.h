@@ -32,6 +32,8 @@ void rig_open(struct rig *r, const char *config, const char *zone);
 /* Give it a fresh Ed25519 or RSA key; returns the TXT data of its record. */
 char *rig_add_key(struct rig *r, enum key_type type, const char *domain,
     const char *selector);
+/* Replace the configuration; ends the last message, too. */
+void rig_config(struct rig *r, const char *config);
 /* Replace the zone; ends the last message, too. */
 void rig_zone(struct rig *r, const char *zone);
 /* Send; r->decision lives until the next send or rig_close. */

@@ -507,22 +507,39 @@ long_header_lines_are_refolded_before_signing(void **state)
 }
 
 static void
-mail_comes_back_with_its_token(void **state)
+open_decisions(struct rig *r, const char *dir)
 {
-	struct rig r;
 	struct err err = { "" };
-	char dir[] = "/tmp/hanaper-flow.XXXXXX", path[64];
-	(void)state;
-	assert_non_null(mkdtemp(dir));
+	char path[64];
 	snprintf(path, sizeof path, "%s/decisions.db", dir);
 	struct decisions_options o = { .path = path,
 		.keep_us = DECISIONS_KEEP_US,
 		.max_bytes = DECISIONS_MAX_BYTES,
 		.clock = { (int64_t)RIG_CLOCK * 1000000 } };
+	assert_ok(decisions_open(&o, &err, &r->env.decisions));
+	assert_ok(token_secret(dir, r->env.secret));
+	r->env.has_secret = true;
+}
+
+static void
+close_decisions(struct rig *r, const char *dir)
+{
+	char *remove = NULL;
+	decisions_close(&r->env.decisions);
+	assert_true(asprintf(&remove, "rm -r %s", dir) > 0);
+	assert_int_equal(system(remove), 0);
+	free(remove);
+}
+
+static void
+mail_comes_back_with_its_token(void **state)
+{
+	struct rig r;
+	char dir[] = "/tmp/hanaper-flow.XXXXXX";
+	(void)state;
+	assert_non_null(mkdtemp(dir));
 	rig_open(&r, "reinjection = token\n", "");
-	assert_ok(decisions_open(&o, &err, &r.env.decisions));
-	assert_ok(token_secret(dir, r.env.secret));
-	r.env.has_secret = true;
+	open_decisions(&r, dir);
 	struct mail in = inbound;
 	in.text = TEXT;
 	rig_send(&r, &in);
@@ -556,12 +573,113 @@ mail_comes_back_with_its_token(void **state)
 	rig_send(&r, &back);
 	assert_string_equal(r.decision->direction, "out");
 	free(text);
-	decisions_close(&r.env.decisions);
+	close_decisions(&r, dir);
 	rig_close(&r);
-	char *remove = NULL;
-	assert_true(asprintf(&remove, "rm -r %s", dir) > 0);
-	assert_int_equal(system(remove), 0);
-	free(remove);
+}
+
+#define SEALING                     \
+	"arc = seal\n"              \
+	"arc_domain = seal.example\n" \
+	"arc_seal = *\n"
+
+/* The text with `old` made `new`, malloc'd. */
+static char *
+changed(const char *text, const char *old, const char *new)
+{
+	char *out = NULL;
+	const char *at = strstr(text, old);
+	assert_non_null(at);
+	assert_true(asprintf(&out, "%.*s%s%s", (int)(at - text), text, new,
+			at + strlen(old)) > 0);
+	return out;
+}
+
+/* What a filter on this host made of a sealed message, and how it is sealed
+ * when it comes back: by what arrived, as far as that is still there. */
+static void
+what_comes_back_is_sealed_as_it_arrived(void **state)
+{
+	static const struct {
+		const char *arrived_old, *arrived_new; /* on its way here */
+		const char *old, *new;                 /* by the filter */
+		const char *seal;  /* the beginning of ours; NULL: none */
+		const char *result; /* of a validator, afterwards */
+	} rows[] = {
+		{ "", "", "", "", " i=2; a=rsa-sha256; t=1700000000; cv=pass;",
+		    "pass" },
+		/* the body changed: a chain, but for the old message */
+		{ "", "", "bye", "bye\r\n-- \r\nfooter",
+		    " i=2; a=rsa-sha256; t=1700000000; cv=pass;", "pass" },
+		{ "bye", "BYE", "", "",
+		    " i=2; a=rsa-sha256; t=1700000000; cv=fail;", "fail" },
+		/* part of the chain is gone, or has company */
+		{ "", "", "ARC-Seal:", "X-Seal:",
+		    " i=2; a=rsa-sha256; t=1700000000; cv=fail;", "fail" },
+		{ "", "", "ARC-Seal:", "ARC-Seal: i=1; cv=none\r\nARC-Seal:",
+		    " i=2; a=rsa-sha256; t=1700000000; cv=fail;", "fail" },
+		{ "", "", "ARC-Seal:", "ARC-Seal: i=9; cv=fail\r\nARC-Seal:",
+		    NULL, "fail" },
+		{ "cv=none", "cv=fail", "", "", NULL, "fail" },
+	};
+	struct rig r;
+	char dir[] = "/tmp/hanaper-flow.XXXXXX";
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	rig_open(&r, SEALING, NULL);
+	char *key = rig_add_key(&r, KEY_RSA, "seal.example", "s1"), *zone;
+	assert_true(asprintf(
+	    &zone, "s1._domainkey.seal.example TXT \"%s\"\n", key) > 0);
+	rig_zone(&r, zone);
+	struct mail in = inbound;
+	in.text = TEXT;
+	rig_send(&r, &in);
+	char *sealed = rig_edited(&r, TEXT);
+	rig_config(&r, SEALING "reinjection = token\n");
+	open_decisions(&r, dir);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char *arrived = changed(
+		    sealed, rows[i].arrived_old, rows[i].arrived_new);
+		in.text = arrived;
+		rig_send(&r, &in);
+		assert_null(rig_inserted(&r, "ARC-Seal", 0));
+		char *token = rig_edited(&r, arrived);
+		char *filtered = changed(token, rows[i].old, rows[i].new);
+		struct mail back = { .ip = "127.0.0.1", .helo = "localhost",
+			.from = inbound.from, .text = filtered };
+		rig_send(&r, &back);
+		assert_string_equal(r.decision->direction, "seen");
+		const char *seal = rig_inserted(&r, "ARC-Seal", 0);
+		if (rows[i].seal == NULL)
+			assert_null(seal);
+		else
+			assert_memory_equal(
+			    seal, rows[i].seal, strlen(rows[i].seal));
+		char *left = rig_edited(&r, filtered);
+		in.text = left;
+		rig_send(&r, &in);
+		assert_string_equal(
+		    auth_result_word(r.decision->arc.result), rows[i].result);
+		free(left);
+		free(filtered);
+		free(token);
+		free(arrived);
+	}
+	/* the whole chain is gone: ours is the first */
+	in.text = sealed;
+	rig_send(&r, &in);
+	char *token = rig_edited(&r, TEXT);
+	struct mail back = { .ip = "127.0.0.1", .helo = "localhost",
+		.from = inbound.from, .text = token };
+	rig_send(&r, &back);
+	assert_non_null(
+	    strstr(rig_inserted(&r, "ARC-Seal", 0), " i=1; a=rsa-sha256; "
+	    "t=1700000000; cv=none;"));
+	free(token);
+	free(sealed);
+	free(zone);
+	free(key);
+	close_decisions(&r, dir);
+	rig_close(&r);
 }
 
 int
@@ -585,6 +703,7 @@ main(void)
 		cmocka_unit_test(a_relay_of_ours_is_seen_through),
 		cmocka_unit_test(long_header_lines_are_refolded_before_signing),
 		cmocka_unit_test(mail_comes_back_with_its_token),
+		cmocka_unit_test(what_comes_back_is_sealed_as_it_arrived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
