@@ -17,7 +17,7 @@ struct instance {
 
 struct arc_verify {
 	struct sigcore core;
-	enum body_length body_length;
+	struct dkim_verify_options options;
 	struct arc_result result;
 	bool decided; /* by begin: nothing left to verify */
 	struct instance *sets; /* ARC_MAX_INSTANCES, [0] is instance 1; NULL
@@ -84,6 +84,9 @@ collect_signature(
 		return RES_OK;
 	}
 	see_instance(v, s.instance);
+	if (kind == SIG_AMS) /* like a DKIM-Signature (RFC 8617 §4.1.2) */
+		sig_check_age(
+		    &s, v->options.now_s, v->options.clock_skew_s);
 	struct instance *set = &v->sets[s.instance - 1];
 	struct sig *place = kind == SIG_SEAL ? &set->as : &set->ams;
 	if (place->field != NULL)
@@ -247,7 +250,7 @@ arc_verify_begin(struct arena *a, const struct header *h,
 	struct arc_verify *v = ARENA_NEW(a, struct arc_verify);
 	if (v == NULL)
 		return RES_NOMEM;
-	v->body_length = o->body_length;
+	v->options = *o;
 	v->result.result = AUTH_NONE;
 	enum res r =
 	    sigcore_init(&v->core, a, h, dns, hashes, o->keys, o->min_rsa_bits);
@@ -292,7 +295,7 @@ judge_ams(struct arc_verify *v, struct sig *s)
 	enum res r = sig_header_digest(&v->core, s, digest);
 	r = judge(v, s, r, digest);
 	if (r == RES_OK && s->result == AUTH_PASS && s->has_length &&
-	    v->body_length != BODY_LENGTH_ACCEPT &&
+	    v->options.body_length != BODY_LENGTH_ACCEPT &&
 	    s->length <
 		bodyhash_canonical_length(v->core.hashes, s->body_index)) {
 		s->result = AUTH_NONE;

@@ -36,19 +36,6 @@ check_identity(struct sig *s)
 		sig_decide(s, AUTH_POLICY, "public suffix domain");
 }
 
-/* Time differences that cannot overflow: both are 0..MAX or "never". */
-static void
-check_age(const struct dkim_verify_options *o, struct sig *s)
-{
-	if (o->now_s < 0)
-		return;
-	if (s->expires_at >= 0 && s->expires_at != SIG_TIME_NEVER &&
-	    s->expires_at < o->now_s - o->clock_skew_s)
-		sig_decide(s, AUTH_POLICY, "signature expired");
-	else if (s->signed_at > o->now_s + o->clock_skew_s)
-		sig_decide(s, AUTH_POLICY, "signature from the future");
-}
-
 static void
 check_policy(const struct dkim_verify *v, struct sig *s)
 {
@@ -85,7 +72,8 @@ prepare(
 	if (sig_undecided(s))
 		check_identity(s);
 	if (sig_undecided(s))
-		check_age(&v->options, s);
+		sig_check_age(
+		    s, v->options.now_s, v->options.clock_skew_s);
 	if (sig_undecided(s))
 		check_policy(v, s);
 	if (sig_undecided(s) && ++*live > v->options.max_signatures)
@@ -192,10 +180,15 @@ judge(struct dkim_verify *v, struct sig *s, struct str *out_diagnosis)
 static struct str
 explain_age(const struct dkim_verify *v, const struct sig *s)
 {
-	if (s->expires_at >= 0 && s->expires_at < v->options.now_s)
+	if (strcmp(s->reason, SIG_EXPIRED) == 0)
 		return arena_printf(v->core.arena,
 		    "expired %lld s before it arrived",
 		    (long long)(v->options.now_s - s->expires_at));
+	if (strcmp(s->reason, SIG_FUTURE) == 0 &&
+	    s->signed_at != SIG_TIME_NEVER)
+		return arena_printf(v->core.arena,
+		    "signed %lld s after it arrived",
+		    (long long)(s->signed_at - v->options.now_s));
 	return STR_EMPTY;
 }
 

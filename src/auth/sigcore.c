@@ -30,6 +30,19 @@ sig_decide(struct sig *s, enum auth_result result, const char *reason)
 	s->reason = reason;
 }
 
+/* Time differences that cannot overflow: both are 0..MAX or "never". */
+void
+sig_check_age(struct sig *s, int64_t now_s, int64_t skew_s)
+{
+	if (now_s < 0)
+		return;
+	if (s->expires_at >= 0 && s->expires_at != SIG_TIME_NEVER &&
+	    s->expires_at < now_s - skew_s)
+		sig_decide(s, AUTH_POLICY, SIG_EXPIRED);
+	else if (s->signed_at > now_s + skew_s)
+		sig_decide(s, AUTH_POLICY, SIG_FUTURE);
+}
+
 void
 sig_prefetch(struct sigcore *c, const struct sig *s)
 {

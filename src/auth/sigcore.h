@@ -85,6 +85,9 @@ HN_CHECK enum res sigcore_init(struct sigcore *c, struct arena *a,
     struct bodyhash_set *hashes, struct key_cache *keys,
     unsigned min_rsa_bits);
 
+#define SIG_EXPIRED "signature expired"
+#define SIG_FUTURE  "signature from the future"
+
 void sig_decide(struct sig *s, enum auth_result result, const char *reason);
 static inline bool
 sig_undecided(const struct sig *s)
@@ -97,6 +100,10 @@ sig_undecided(const struct sig *s)
  * error; RES_NOMEM only. */
 HN_CHECK enum res sig_parse(
     struct arena *a, enum sig_kind kind, const struct field *f, struct sig *out);
+
+/* Policy (DKIM-V-06, V-07) when x= is past or t= is yet to come by more than
+ * `skew_s`. Not judged when `now_s` < 0. */
+void sig_check_age(struct sig *s, int64_t now_s, int64_t skew_s);
 
 /* The instance of an ARC field: [CFWS] "i" [CFWS] "=" [CFWS] 1*2DIGIT [CFWS]
  * ";" at its start (RFC 8617 §4.2.1). *out_rest is the offset behind the ";".

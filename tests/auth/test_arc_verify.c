@@ -147,6 +147,53 @@ vector_mutations(void **state)
 	}
 }
 
+/* x= and t= of the newest message signature count like DKIM's; of an older
+ * one only for oldest-pass; a seal has no x=. */
+#define OLD "t=1528637909; h="
+#define NEW "t=1000; x=2000; h="
+static void
+age(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int64_t now;
+		const char *want;
+	} rows[] = {
+		{ OLD, NEW,
+		    2301, "fail (" AMS_NEW "signature expired)" },
+		{ OLD, NEW,
+		    -1, "fail (" AMS_NEW "signature did not verify)" },
+		{ OLD, NEW,
+		    2300, "fail (" AMS_NEW "signature did not verify)" },
+		{ OLD, NEW, 699,
+		    "fail (" AMS_NEW "signature from the future)" },
+		{ "", "", 1528637909 - 300, "pass" },
+		{ "", "", 1528637909 - 301,
+		    "fail (" AMS_NEW "signature from the future)" },
+		/* an older one is only told by oldest-pass */
+		{ "ARC-Message-Signature: i=1; a=rsa-sha256; "
+		  "c=relaxed/relaxed; d=football.example.com; s=test; "
+		  "t=1528637909;",
+		    "ARC-Message-Signature: i=1; a=rsa-sha256; "
+		    "c=relaxed/relaxed; d=football.example.com; s=test; "
+		    "t=1000; x=2000;",
+		    1528637909,
+		    "fail (ARC-Seal i=1: signature did not verify)" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fixture f;
+		const char *m = chain_message(arc_set2, arc_set1);
+		fixture_open(&f,
+		    str_c(rows[i].from[0] != '\0' ?
+			    replaced(m, rows[i].from, rows[i].to) : m),
+		    RFC8463_ZONE);
+		f.options.now_s = rows[i].now;
+		fixture_arc(&f, 0);
+		expect_chain(&f, rows[i].want);
+		fixture_close(&f);
+	}
+}
+
 static void
 sets_removed(void **state)
 {
@@ -274,6 +321,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vector_any_split),
 		cmocka_unit_test(vector_mutations),
+		cmocka_unit_test(age),
 		cmocka_unit_test(sets_removed),
 		cmocka_unit_test(comments_around_the_instance),
 		cmocka_unit_test(dns_failures),

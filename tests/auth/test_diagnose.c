@@ -186,6 +186,21 @@ length_and_age(void **state)
 	expect_result(&f, 0, "policy (signature expired)");
 	assert_str(f.results[0].diagnosis, "expired 1091 s before it arrived");
 	fixture_close(&f);
+	fixture_open(&f, str_c(rsa_message()), RFC8463_ZONE);
+	f.options.now_s = 1528637000;
+	fixture_dkim(&f, 0);
+	expect_result(&f, 0, "policy (signature from the future)");
+	assert_str(f.results[0].diagnosis, "signed 909 s after it arrived");
+	fixture_close(&f);
+	/* past, but refused for something else */
+	m = replaced(m, "d=football.example.com; i=@football.example.com",
+	    "d=com");
+	fixture_open(&f, str_c(m), RFC8463_ZONE);
+	f.options.now_s = 1528640000;
+	fixture_dkim(&f, 0);
+	expect_result(&f, 0, "policy (public suffix domain)");
+	assert_str(f.results[0].diagnosis, "");
+	fixture_close(&f);
 }
 
 /* A hostile header is not searched for long. */
