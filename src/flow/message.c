@@ -425,6 +425,20 @@ insert_fields(struct message *m)
 		message_internal(m, "Out of memory");
 }
 
+/* Whether the MTA takes what the decision asks of it. */
+static bool
+is_granted(const struct message *m)
+{
+	const struct session_facts *f = &m->session->facts;
+	if (f->no_hold && m->decision.quarantine != NULL)
+		return false;
+	for (size_t i = 0; i < m->edits.count; i++)
+		if (m->edits.items[i].kind == EDIT_KIND_INSERT ? f->no_insert :
+								 f->no_change)
+			return false;
+	return true;
+}
+
 const struct decision *
 message_finish(struct message *m, struct str queue_id)
 {
@@ -455,6 +469,10 @@ message_finish(struct message *m, struct str queue_id)
 	if (m->edits.over)
 		message_refuse(m, REPLY_REJECT, "550", "5.7.1", "limit",
 		    "Too many forged result fields");
+	/* told before it is archived: it will come again */
+	if (d->reply == REPLY_ACCEPT && !is_granted(m))
+		message_refuse(m, REPLY_TEMPFAIL, "451", "4.3.0", "internal",
+		    "The mail server does not let its filter do its work");
 	reply_from_refusal(m);
 	if (d->reply == REPLY_ACCEPT) {
 		d->edits = m->edits.items;

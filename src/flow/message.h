@@ -29,6 +29,8 @@ struct session_facts {
 	struct str daemon_name;  /* {daemon_name} */
 	struct str hostname;     /* {j} */
 	bool leading_space;      /* SMFIP_HDR_LEADSPC was granted */
+	/* What the MTA does not let us do with a message. */
+	bool no_insert, no_change, no_hold;
 };
 
 /* Takes references of config; NULL without memory. */

@@ -38,6 +38,19 @@ static const struct {
 	{ SMFIM_EOM, "i {auth_type} {auth_authen} {mail_addr}" },
 };
 
+/* Mail that needs what was not granted is put off, before it is archived:
+ * the log says why, once. */
+static void
+warn_of_missing(unsigned long actions)
+{
+	bool add = (actions & SMFIF_ADDHDRS) != 0,
+	     change = (actions & SMFIF_CHGHDRS) != 0;
+	if ((!add || !change) && !atomic_exchange(&self->told_missing, true))
+		log_warning("the MTA does not let us %s header fields: mail "
+			    "that needs it is answered 451",
+		    add ? "change" : change ? "add" : "add or change");
+}
+
 static sfsistat
 on_negotiate(SMFICTX *ctx, unsigned long offered_actions,
     unsigned long offered_steps, unsigned long f2, unsigned long f3,
@@ -52,11 +65,14 @@ on_negotiate(SMFICTX *ctx, unsigned long offered_actions,
 	atomic_store(&self->last_leading_space,
 	    (*steps & SMFIP_HDR_LEADSPC) != 0);
 	atomic_store(&self->last_no_reply, *steps);
+	atomic_store(&self->last_actions, *actions);
+	warn_of_missing(*actions);
 	struct connection *c = connection_new(self, ctx);
 	if (c == NULL)
 		return SMFIS_REJECT;
 	c->leading_space = (*steps & SMFIP_HDR_LEADSPC) != 0;
 	c->no_reply = *steps;
+	c->actions = *actions;
 	smfi_setpriv(ctx, c);
 	if ((*actions & SMFIF_SETSYMLIST) == 0)
 		return SMFIS_CONTINUE;
@@ -108,6 +124,9 @@ on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *address)
 		.daemon_name = macro(ctx, "{daemon_name}"),
 		.hostname = macro(ctx, "j"),
 		.leading_space = c->leading_space,
+		.no_insert = (c->actions & SMFIF_ADDHDRS) == 0,
+		.no_change = (c->actions & SMFIF_CHGHDRS) == 0,
+		.no_hold = (c->actions & SMFIF_QUARANTINE) == 0,
 	};
 	struct ip ip = { .family = IP_NONE };
 	if ((address == NULL || ip_from_sockaddr(address, &ip) != RES_OK) &&

@@ -14,6 +14,7 @@ connection_new(struct milter *m, void *ctx)
 	c->ctx = ctx;
 	c->leading_space = atomic_load(&m->last_leading_space);
 	c->no_reply = atomic_load(&m->last_no_reply);
+	c->actions = atomic_load(&m->last_actions);
 	atomic_fetch_add(&m->sessions, 1);
 	return c;
 }

@@ -22,6 +22,7 @@ struct connection {
 	unsigned slot;            /* where the mark stands during a step */
 	bool leading_space;       /* SMFIP_HDR_LEADSPC was granted */
 	unsigned long no_reply;   /* SMFIP_NR_* that were granted */
+	unsigned long actions;    /* SMFIF_* that were granted */
 };
 
 /* The one object libmilter forces to be global. Set before its threads. */
@@ -32,7 +33,8 @@ struct milter {
 	/* What the last negotiation granted: for connections that follow on a
 	 * QUIT_NC and do not negotiate again. */
 	atomic_bool last_leading_space;
-	atomic_ulong last_no_reply;
+	atomic_ulong last_no_reply, last_actions;
+	atomic_bool told_missing; /* actions that were not granted */
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t idle;  /* transactions became 0 */
 	unsigned transactions;

@@ -71,6 +71,36 @@ def open_files(pid):
 
 
 @cases.add
+def what_the_mta_does_not_grant_is_not_archived():
+    forged = (("Authentication-Results", " mx.example.org; spf=pass"),)
+    with Daemon() as d:
+        def send(actions, more=(), client=INBOUND, author="a@sender.example"):
+            parts = message(author)
+            parts["headers"] = more + parts["headers"]
+            m = d.connect()
+            m.open(actions=actions, **client)
+            reply = m.message(**parts)
+            m.quit()
+            return reply[-1]
+        put_off = (b"y", b"451 4.3.0 The mail server does not let its "
+                   b"filter do its work\0")
+        for _ in range(2):
+            assert send(0x130) == put_off, "no insert"
+            assert send(0x21, forged) == put_off, "no change"
+        tap.check(send(0x2, client=OUTBOUND, author="a@example.org"), put_off,
+                  "no insert, no signature")
+        assert d.log().count("does not let us") == 1, d.log()
+        d.wait_log("does not let us add header fields: mail")
+        assert send(0x21) == (b"c", b""), "nothing to change"
+        assert send(0x2, client=OUTBOUND) == (b"c", b""), "nothing to do"
+        assert d.term() == 0
+        run = subprocess.run([d7.HANAPER, "archive", "search", "-c", d.conf,
+                              "--count", "larger:1"],
+                             capture_output=True, text=True)
+        assert run.stdout.split()[:1] == ["2"], run
+
+
+@cases.add
 def three_processes_and_who_holds_what():
     with Daemon() as d:
         works(d)

@@ -150,7 +150,7 @@ def whole_message(shape):
             lead = " " if space else ""
             s.expect("facts", "ip=192.0.2.1 name=client.example "
                      "ptr=ptr.example helo= daemon=smtpd j=mx.example "
-                     f"space={space} env=0")
+                     f"space={space} lacks=000 env=0")
             s.expect("helo", "h.example")
             s.expect("mail", "<a@x>", "auth=joe type=PLAIN tls=TLSv1.3 AES "
                      "256 SIZE=5 BODY=8BITMIME")
@@ -219,6 +219,21 @@ def changes_the_mta_does_not_take_are_tempfailed():
         assert m.message("<hold@x>")[-1][1].startswith(b"451 4.3.0 ")
         assert m.message("<fine@x>") == [(b"c", b"")]
         m.quit()
+
+
+@cases.add
+def flow_is_told_what_the_mta_does_not_grant():
+    with Stub() as s:
+        for actions, lacks in ((0x131, "000"), (0x130, "100"),
+                               (0x121, "010"), (0x111, "001"), (0x2, "111")):
+            m = Milter(s.address)
+            m.open(actions=actions)
+            m.message("<fine@x>")
+            m.send(b"K")
+            m.connect()
+            m.quit()
+            for _ in range(2):
+                tap.check_in(f" lacks={lacks} ", s.find("facts")[0])
 
 
 @cases.add
@@ -326,7 +341,7 @@ def quit_for_a_new_connection():
         m.quit()
         seen = [s.find("facts")[0], s.find("facts")[0]]
         assert seen[1].startswith("ip=192.0.2.77 "), seen
-        assert " space=1 " in seen[1], seen
+        assert " space=1 lacks=000 " in seen[1], seen
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
 
 

@@ -104,9 +104,10 @@ session_set_facts(struct session *s, const struct session_facts *f)
 	buf_add_c(&b, "ip=");
 	ip_format(&b, &f->client);
 	buf_addf(&b, " name=%.*s ptr=%.*s helo=%.*s daemon=%.*s j=%.*s "
-		     "space=%d env=%d", STR_ARG(f->client_name),
+		     "space=%d lacks=%d%d%d env=%d", STR_ARG(f->client_name),
 	    STR_ARG(f->client_ptr), STR_ARG(f->helo),
 	    STR_ARG(f->daemon_name), STR_ARG(f->hostname), f->leading_space,
+	    f->no_insert, f->no_change, f->no_hold,
 	    s->env == &envs[1]);
 	trace("facts", buf_str(&b), STR_EMPTY);
 	buf_done(&b);
