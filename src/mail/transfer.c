@@ -1,7 +1,5 @@
 #include "mail/transfer.h"
 
-#include <stdbool.h>
-
 #include "base/codec.h"
 
 /* Decoded bytes are handed on in pieces of at most this. */
@@ -51,6 +49,7 @@ transfer_init(struct transfer *t, enum transfer_kind kind,
 	t->context = context;
 	t->bits = 0;
 	t->count = 0;
+	t->undecided = kind == TRANSFER_BASE64;
 	t->held_len = 0;
 }
 
@@ -90,6 +89,38 @@ base64_push(struct transfer *t, struct piece *p, const char *bytes, size_t len)
 		if (t->count == 4 || (bytes[i] == '=' && t->count > 0))
 			base64_group(t, p);
 	}
+}
+
+/* Enough of the first line is here to see whether it is base64. */
+static void
+decide(struct transfer *t, struct piece *p)
+{
+	struct str line = str_trim(str_of(t->held, t->held_len));
+	t->undecided = false;
+	if (str_chr(line, ' ') != SIZE_MAX || str_chr(line, '\t') != SIZE_MAX) {
+		t->kind = TRANSFER_IDENTITY;
+		piece_add(p, t->held, t->held_len);
+	} else {
+		base64_push(t, p, t->held, t->held_len);
+	}
+	t->held_len = 0;
+}
+
+/* Collects the first line that is not empty. How many bytes it took. */
+static size_t
+look_at_first_line(
+    struct transfer *t, struct piece *p, const char *bytes, size_t len)
+{
+	size_t i = 0;
+	while (i < len && t->undecided) {
+		bool empty = str_trim(str_of(t->held, t->held_len)).len == 0;
+		if ((bytes[i] == '\n' && !empty) ||
+		    t->held_len == sizeof t->held)
+			decide(t, p);
+		else
+			t->held[t->held_len++] = bytes[i++];
+	}
+	return i;
 }
 
 /* `held` is either blanks that may turn out to stand at a line's end, or the
@@ -177,6 +208,13 @@ transfer_push(struct transfer *t, const char *bytes, size_t len)
 	struct piece p;
 	p.t = t;
 	p.len = 0;
+	if (t->undecided) {
+		size_t n = look_at_first_line(t, &p, bytes, len);
+		piece_flush(&p);
+		if (n < len)
+			transfer_push(t, bytes + n, len - n);
+		return;
+	}
 	if (t->kind == TRANSFER_BASE64) {
 		base64_push(t, &p, bytes, len);
 	} else {
@@ -196,6 +234,8 @@ transfer_finish(struct transfer *t)
 	struct piece p;
 	p.t = t;
 	p.len = 0;
+	if (t->undecided)
+		decide(t, &p);
 	if (t->kind == TRANSFER_BASE64) {
 		base64_group(t, &p);
 	} else if (t->kind == TRANSFER_QUOTED_PRINTABLE) {

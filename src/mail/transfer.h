@@ -1,10 +1,12 @@
 /* Content-transfer-encodings undone (RFC 2045 §6), pushed in chunks. Lenient,
  * as reading old mail needs: base64 passes over what is not in its alphabet,
- * quoted-printable keeps an escape that is none. Any split of the input gives
- * the same bytes. */
+ * but when its first line has blanks between words it is plain text under a
+ * wrong label, and stays as it is; quoted-printable keeps an escape that is
+ * none. Any split of the input gives the same bytes. */
 #ifndef MAIL_TRANSFER_H
 #define MAIL_TRANSFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,8 +28,11 @@ struct transfer {
 	void *context;
 	uint32_t bits;   /* base64: collected so far */
 	unsigned count;  /* base64: characters in `bits` */
-	size_t held_len; /* quoted-printable: see below */
-	char held[TRANSFER_MAX_BLANKS + 4]; /* blanks, or an open escape */
+	bool undecided;  /* base64: whether it is any */
+	size_t held_len;
+	/* quoted-printable: blanks, or an open escape; base64, undecided: what
+	 * came so far, the beginning of the first line in it */
+	char held[TRANSFER_MAX_BLANKS + 4];
 };
 
 /* The value of a Content-Transfer-Encoding field, any case. */

@@ -74,6 +74,12 @@ static const struct {
 	{ "Content-Type: text/html\r\n"
 	  "Content-Transfer-Encoding: base64\r\n\r\nPGI+\r\neDwvYj4=\r\n",
 	    "h0/-1(<b>x</b>)" },
+	/* labelled base64, but plain text; and base64 with blanks around */
+	{ "Content-Transfer-Encoding: base64\n\n\n  Hello there,\nyou\n",
+	    "t0/-1(\n  Hello there,\nyou\n)" },
+	{ "Content-Transfer-Encoding: base64\n\nHello you", "t0/-1(Hello you)" },
+	{ "Content-Transfer-Encoding: base64\n\n \n PGI+ \n eDwvYj4=\n f x",
+	    "t0/-1(<b>x</b>\177)" },
 	{ "Content-Transfer-Encoding: Quoted-Printable\n\n"
 	  "a=3Db =\nc=zz=4  \nd \t\n=",
 	    "t0/-1(a=b c=zz=4\nd\n)" },
