@@ -22,5 +22,9 @@ int64_t clock_mono_us(void);
 
 /* Append "2026-11-30T17:03:05.123456Z" (RFC 3339). */
 void clock_format_us(struct buf *out, int64_t us);
+/* The same back, and what else ISO 8601 has of it: a blank for the T, seconds
+ * with any fraction or none, "Z" or "+01:00" or "+0100". All of `text`.
+ * RES_SYNTAX. */
+HN_CHECK enum res clock_parse_us(struct str text, int64_t *out);
 
 #endif

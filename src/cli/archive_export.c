@@ -13,6 +13,7 @@
 
 #include "cli/each.h"
 #include "cli/manifest.h"
+#include "mail/mbox.h"
 
 #define USAGE                                                            \
 	"export " ARCHIVE_PLACE_USAGE "\n"                               \
@@ -84,7 +85,6 @@ struct file_sink {
 	/* mboxrd: the beginning of a line while it may be ">>>From " */
 	bool line_start;
 	size_t quotes, matched;
-	char last;
 };
 
 static const char from_word[] = "From ";
@@ -125,8 +125,6 @@ static void
 file_push(struct sink *sink, const char *bytes, size_t len)
 {
 	struct file_sink *f = (struct file_sink *)sink;
-	if (len > 0)
-		f->last = bytes[len - 1];
 	if (!f->mboxrd) {
 		(void)fwrite(bytes, 1, len, f->file);
 		return;
@@ -147,7 +145,7 @@ file_finish(struct sink *sink)
 /* The message into `file`; its hash for the manifest. */
 static enum res
 copy_message(struct export *x, struct arena *a, uint64_t id, FILE *file,
-    struct err *err, uint8_t hash[DIGEST_LEN], char *out_last)
+    struct err *err, uint8_t hash[DIGEST_LEN])
 {
 	struct file_sink f = { .sink = { file_push, file_finish },
 		.file = file,
@@ -160,7 +158,6 @@ copy_message(struct export *x, struct arena *a, uint64_t id, FILE *file,
 	if (tee == NULL)
 		return RES_NOMEM;
 	enum res r = archive_get_body(x->reader, id, err, tee);
-	*out_last = f.last;
 	return r;
 }
 
@@ -188,7 +185,7 @@ static enum res
 export_file(struct export *x, struct arena *a, const struct archived *m,
     struct err *err)
 {
-	char name[256], final[PATH_MAX + 256], temporary[PATH_MAX + 256], last;
+	char name[256], final[PATH_MAX + 256], temporary[PATH_MAX + 256];
 	uint8_t hash[DIGEST_LEN];
 	bool maildir = x->form == EXPORT_MAILDIR;
 	if (maildir)
@@ -210,7 +207,7 @@ export_file(struct export *x, struct arena *a, const struct archived *m,
 		err_set(err, "%s: %s", temporary, strerror(errno));
 		return RES_IO;
 	}
-	enum res r = copy_message(x, a, m->id, f, err, hash, &last);
+	enum res r = copy_message(x, a, m->id, f, err, hash);
 	if (fclose(f) != 0 && r == RES_OK)
 		r = RES_IO;
 	if (r == RES_OK && rename(temporary, final) != 0)
@@ -224,35 +221,61 @@ export_file(struct export *x, struct arena *a, const struct archived *m,
 	return r;
 }
 
+#define MAX_SENDER 500 /* readers give up on very long From_ lines */
+
 static void
-put_from_line(struct export *x, const struct archived *m)
+put_from_line(struct export *x, const struct archived *m, bool open_end)
 {
 	struct str sender = record_find(m->meta, META_MAIL_FROM);
 	time_t when = (time_t)(m->time_us / 1000000);
 	struct tm tm;
 	char date[64] = "Thu Jan  1 00:00:00 1970";
+	if (sender.len == 0 || sender.len > MAX_SENDER)
+		sender = STR("MAILER-DAEMON");
 	if (gmtime_r(&when, &tm) != NULL)
 		(void)strftime(date, sizeof date, "%a %b %e %H:%M:%S %Y", &tm);
 	fputs("From ", x->mbox);
 	for (size_t i = 0; i < sender.len; i++)
 		fputc((unsigned char)sender.ptr[i] > ' ' ? sender.ptr[i] : '_',
 		    x->mbox);
-	fprintf(x->mbox, "%s %s\r\n", sender.len == 0 ? "MAILER-DAEMON" : "",
-	    date);
+	fprintf(x->mbox, " %s%s\r\n", date, open_end ? MBOX_OPEN_END : "");
 }
 
+struct last_sink {
+	struct sink sink;
+	char last;
+};
+
+static void
+last_push(struct sink *s, const char *bytes, size_t len)
+{
+	if (len > 0)
+		((struct last_sink *)s)->last = bytes[len - 1];
+}
+
+static enum res
+last_finish(struct sink *s)
+{
+	(void)s;
+	return RES_OK;
+}
+
+/* Read twice: the From_ line tells of the last byte, and nothing is written
+ * of a message that turns out damaged. */
 static enum res
 export_to_mbox(struct export *x, struct arena *a, const struct archived *m,
     struct err *err)
 {
 	uint8_t hash[DIGEST_LEN];
-	char last = '\0';
-	put_from_line(x, m);
-	enum res r = copy_message(x, a, m->id, x->mbox, err, hash, &last);
+	struct last_sink last = { { last_push, last_finish }, '\0' };
+	enum res r = archive_get_body(x->reader, m->id, err, &last.sink);
+	if (r != RES_OK)
+		return r;
+	bool open_end = last.last != '\n';
+	put_from_line(x, m, open_end);
+	r = copy_message(x, a, m->id, x->mbox, err, hash);
 	/* every message ends with a line end and an empty line */
-	if (last != '\n')
-		fputs("\r\n", x->mbox);
-	fputs("\r\n", x->mbox);
+	fputs(open_end ? "\r\n\r\n" : "\r\n", x->mbox);
 	if (r == RES_OK && ferror(x->mbox))
 		r = RES_IO;
 	return r;

@@ -1,18 +1,14 @@
 /* hanaper archive import: mbox files, Maildirs, single messages. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "archive/io.h"
-#include "cli/importer.h"
+#include "cli/import.h"
 #include "mail/mbox.h"
 
 #define USAGE                                                          \
@@ -21,26 +17,6 @@
 	"       SOURCE ..."
 
 #define CHUNK 65536
-#define MAX_DEPTH 16
-
-enum form { FORM_AUTO, FORM_RD, FORM_O, FORM_PLAIN, FORM_EML };
-
-struct import {
-	struct archive_place place;
-	struct importer im;
-	enum form form;
-	bool again, terminal;
-	int status;        /* the worst that did not end it */
-	/* of the source being read */
-	const char *source; /* its absolute path, or "-" */
-	int fd;
-	uint64_t size, at;
-	int64_t mtime_us;
-	struct import_item *item;
-	bool preamble;     /* what stands before the first From_ line */
-	uint64_t begin;
-	int failed;        /* ends the import */
-};
 
 static const struct option options[] = {
 	ARCHIVE_PLACE_LONG,
@@ -97,18 +73,18 @@ progress(const struct import *x)
 	    x->im.imported);
 }
 
-static void
-progress_done(const struct import *x)
+void
+import_progress_done(const struct import *x)
 {
 	if (x->terminal)
 		fputs("\r\033[K", stderr);
 }
 
 /* A source that cannot be read does not keep the others out. */
-static void
-cannot_read(struct import *x, const char *path)
+void
+import_cannot_read(struct import *x, const char *path)
 {
-	progress_done(x);
+	import_progress_done(x);
 	x->status = cli_fail(EX_NOINPUT, "%s: %s", path, strerror(errno));
 }
 
@@ -121,6 +97,29 @@ failed(struct import *x, int status)
 	return RES_AGAIN; /* ends the reading */
 }
 
+/* The row's texts have to last as long as the batch. */
+static bool
+take_row(struct import *x, struct import_item *it, const struct import_row *r)
+{
+	struct arena *a = x->im.batch;
+	uint8_t *hash = arena_alloc(a, sizeof r->sha256);
+	struct str *rcpts = arena_array(a, r->rcpt_count + 1, sizeof *rcpts);
+	it->sender = arena_dup(a, r->sender);
+	if (hash == NULL || rcpts == NULL || it->sender.ptr == NULL)
+		return false;
+	memcpy(hash, r->sha256, sizeof r->sha256);
+	for (size_t i = 0; i < r->rcpt_count; i++) {
+		rcpts[i] = arena_dup(a, r->rcpts[i]);
+		if (rcpts[i].ptr == NULL)
+			return false;
+	}
+	it->expected = hash;
+	it->rcpts = rcpts;
+	it->rcpt_count = r->rcpt_count;
+	it->time_us = r->time_us;
+	return true;
+}
+
 static enum res
 begin_message(void *context, struct str from, uint64_t offset)
 {
@@ -128,6 +127,8 @@ begin_message(void *context, struct str from, uint64_t offset)
 	int64_t s;
 	x->begin = offset;
 	x->preamble = from.ptr == NULL;
+	x->open_end = mbox_from_open_end(from);
+	x->held_count = 0;
 	if (x->preamble)
 		return RES_OK;
 	struct import_item *it = importer_item(&x->im);
@@ -141,14 +142,38 @@ begin_message(void *context, struct str from, uint64_t offset)
 	it->fallback_us = x->mtime_us;
 	if (mbox_from_date(from, &s) == RES_OK && s > 0)
 		it->fallback_us = s * 1000000;
+	if (x->row != NULL && !take_row(x, it, x->row))
+		return failed(x, cli_fail(EX_TEMPFAIL, "out of memory"));
 	return RES_OK;
+}
+
+/* All but a line end, which is the file's if nothing follows. */
+static void
+push_open(struct import *x, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool goes_on = x->held_count == 1 && x->held[0] == '\r' &&
+		    bytes[i] == '\n';
+		if (!goes_on) {
+			importer_push(x->item, x->held, x->held_count);
+			x->held_count = 0;
+		}
+		if (goes_on || bytes[i] == '\r' || bytes[i] == '\n')
+			x->held[x->held_count++] = bytes[i];
+		else
+			importer_push(x->item, bytes + i, 1);
+	}
 }
 
 static void
 message_data(void *context, const char *bytes, size_t len)
 {
 	struct import *x = context;
-	if (!x->preamble)
+	if (x->preamble)
+		return;
+	if (x->open_end)
+		push_open(x, bytes, len);
+	else
 		importer_push(x->item, bytes, len);
 }
 
@@ -158,10 +183,10 @@ take_message(struct import *x, uint64_t end)
 	const char *bad = NULL;
 	if (x->preamble)
 		bad = "no From line before it";
-	else if (x->item->bytes == 0)
+	else if (x->item->bytes == 0 && !x->open_end)
 		bad = "an empty message";
 	if (bad != NULL) {
-		progress_done(x);
+		import_progress_done(x);
 		return importer_set_aside(
 		    &x->im, x->source, x->fd, x->begin, end, bad);
 	}
@@ -219,7 +244,7 @@ read_into(struct import *x, uint64_t at, struct sink *out)
 	    x->source, res_text(r));
 }
 
-static int
+int
 import_mbox(struct import *x)
 {
 	static const struct mbox_ops ops = { begin_message, message_data,
@@ -231,7 +256,7 @@ import_mbox(struct import *x)
 	if (named && !x->again)
 		from = importer_recall(&x->im, x->source, x->fd);
 	if (from > 0) {
-		progress_done(x);
+		import_progress_done(x);
 		fprintf(stderr, "hanaper: %s: going on at %" PRIu64 "\n",
 		    x->source, from);
 	}
@@ -264,7 +289,7 @@ whole_finish(struct sink *s)
 	return RES_OK;
 }
 
-static int
+int
 import_eml(struct import *x)
 {
 	struct whole_file f = { { whole_push, whole_finish }, x };
@@ -285,155 +310,6 @@ import_eml(struct import *x)
 	return status;
 }
 
-/* --- sources --------------------------------------------------------------- */
-
-static int
-import_open(struct import *x, const char *source, int fd, enum form form)
-{
-	char start[5];
-	struct stat st;
-	enum form asked = x->form;
-	x->source = source;
-	x->fd = fd;
-	x->at = 0;
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		errno = EINVAL;
-		cannot_read(x, source);
-		return EX_OK;
-	}
-	x->size = (uint64_t)st.st_size;
-	x->mtime_us = (int64_t)st.st_mtim.tv_sec * 1000000;
-	if (form == FORM_AUTO)
-		form = pread(fd, start, sizeof start, 0) == 5 &&
-			memcmp(start, "From ", 5) == 0 ? FORM_RD : FORM_EML;
-	x->form = form;
-	int status = form == FORM_EML ? import_eml(x) : import_mbox(x);
-	x->form = asked;
-	return status;
-}
-
-static int
-import_file(struct import *x, const char *path, enum form form)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0) {
-		cannot_read(x, path);
-		return EX_OK;
-	}
-	int status = import_open(x, path, fd, form);
-	close(fd);
-	return status;
-}
-
-static int
-import_folder(struct import *x, const char *dir)
-{
-	char path[PATH_MAX];
-	int status = EX_OK;
-	DIR *d = opendir(dir);
-	const struct dirent *e;
-	if (d == NULL) {
-		cannot_read(x, dir);
-		return EX_OK;
-	}
-	while (status == EX_OK && (e = readdir(d)) != NULL)
-		if (e->d_name[0] != '.' &&
-		    io_path(path, "%s/%s", dir, e->d_name) == RES_OK)
-			status = import_file(x, path, FORM_EML);
-	closedir(d);
-	return status;
-}
-
-static bool
-is_maildir(const char *dir)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	return io_path(path, "%s/cur", dir) == RES_OK &&
-	    stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* cur and new, then the folders in it (Maildir++). */
-static int
-import_maildir(struct import *x, const char *dir, unsigned depth)
-{
-	char path[PATH_MAX];
-	int status = EX_OK;
-	if (io_path(path, "%s/cur", dir) == RES_OK)
-		status = import_folder(x, path);
-	if (status == EX_OK && io_path(path, "%s/new", dir) == RES_OK &&
-	    access(path, F_OK) == 0)
-		status = import_folder(x, path);
-	DIR *d = status == EX_OK && depth < MAX_DEPTH ? opendir(dir) : NULL;
-	const struct dirent *e;
-	while (d != NULL && status == EX_OK && (e = readdir(d)) != NULL)
-		if (strcmp(e->d_name, ".") != 0 &&
-		    strcmp(e->d_name, "..") != 0 &&
-		    io_path(path, "%s/%s", dir, e->d_name) == RES_OK &&
-		    is_maildir(path))
-			status = import_maildir(x, path, depth + 1);
-	if (d != NULL)
-		closedir(d);
-	return status;
-}
-
-/* The standard input in a file, so that bad messages can be read again. */
-static int
-import_stdin(struct import *x)
-{
-	static char bytes[CHUNK];
-	char path[PATH_MAX];
-	uint64_t at = 0;
-	int fd = -1;
-	if (io_path(path, "%s/import/stdin.XXXXXX", x->im.path) == RES_OK)
-		fd = mkstemp(path);
-	if (fd < 0)
-		return cli_fail(EX_TEMPFAIL, "%s: %s", path, strerror(errno));
-	(void)unlink(path);
-	enum res r = RES_OK;
-	ssize_t n = 0;
-	while (r == RES_OK) {
-		n = read(STDIN_FILENO, bytes, sizeof bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		r = io_write(&archive_io_system, fd, bytes, (size_t)n, at);
-		at += (uint64_t)n;
-	}
-	int status;
-	if (n < 0)
-		status = cli_fail(EX_IOERR, "standard input: %s",
-		    strerror(errno));
-	else if (r != RES_OK)
-		status = cli_fail(EX_TEMPFAIL, "%s: %s", path, res_text(r));
-	else
-		status = import_open(x, "-", fd, x->form);
-	close(fd);
-	return status;
-}
-
-static int
-import_source(struct import *x, const char *source)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	if (strcmp(source, "-") == 0)
-		return import_stdin(x);
-	if (realpath(source, path) == NULL || stat(path, &st) != 0) {
-		cannot_read(x, source);
-		return EX_OK;
-	}
-	if (!S_ISDIR(st.st_mode))
-		return import_file(x, path, x->form);
-	if (is_maildir(path))
-		return import_maildir(x, path, 0);
-	progress_done(x);
-	x->status = cli_fail(EX_NOINPUT,
-	    "%s: a directory, but no Maildir: there is no cur in it", source);
-	return EX_OK;
-}
-
 static int
 import_all(struct import *x, int argc, char **argv)
 {
@@ -443,7 +319,7 @@ import_all(struct import *x, int argc, char **argv)
 		if (status == EX_OK)
 			status = importer_flush(&x->im);
 	}
-	progress_done(x);
+	import_progress_done(x);
 	fprintf(stderr,
 	    "hanaper: %" PRIu64 " imported, %" PRIu64 " there already, %"
 	    PRIu64 " set aside\n", x->im.imported, x->im.there, x->im.bad);

@@ -17,24 +17,14 @@
 
 #include "archive/io.h"
 #include "archive/period.h"
-#include "archive/store_dir.h"
-#include "base/codec.h"
-#include "keys/digest.h"
-#include "mail/date.h"
 
-#define MAX_ITEMS   1024
-#define MAX_BYTES   ((uint64_t)32 << 20)
-#define BATCH_ARENA ((size_t)64 << 20)
-#define MAX_HEAD    ((size_t)64 << 10) /* a Date is looked for within */
 #define MAX_RECORD  ((size_t)4 << 20)
 #define THREADS     8
 #define WAIT_STEP_US 20000
 #define YIELD_SECONDS 3600
-#define PRINT_BYTES 4096 /* at both ends of what was read, to know it again */
-#define DAY_US ((int64_t)86400 * 1000000)
 
-static int
-fail_res(const char *what, const struct err *err, enum res r)
+int
+importer_fail(const char *what, const struct err *err, enum res r)
 {
 	int status = r == RES_NOMEM || r == RES_IO || r == RES_LIMIT ?
 	    EX_TEMPFAIL : cli_status(r);
@@ -92,7 +82,7 @@ open_store(struct importer *im)
 		.alarm = alarm_line,
 	};
 	enum res r = store_open(&o, &err, &im->store);
-	return r == RES_OK ? EX_OK : fail_res(im->path, &err, r);
+	return r == RES_OK ? EX_OK : importer_fail(im->path, &err, r);
 }
 
 static int
@@ -135,7 +125,7 @@ importer_open(struct importer *im, bool knowing)
 	if (r == RES_OK)
 		r = io_make_dir(&archive_io_system, im->path, dir);
 	if (r != RES_OK)
-		return fail_res(dir, NULL, r);
+		return importer_fail(dir, NULL, r);
 	status = open_lock(im, "TURN", &im->turn);
 	if (status == EX_OK)
 		status = open_lock(im, "LOCK", &im->lock);
@@ -148,7 +138,7 @@ importer_open(struct importer *im, bool knowing)
 		    "%s: another import is running; try again when it is done",
 		    im->path);
 	r = known_new(im->path, NULL, &err, &im->known);
-	return r == RES_OK ? EX_OK : fail_res(im->path, &err, r);
+	return r == RES_OK ? EX_OK : importer_fail(im->path, &err, r);
 }
 
 static bool
@@ -218,142 +208,6 @@ importer_close(struct importer *im)
 	if (im->only >= 0)
 		close(im->only);
 	arena_free(&im->arena);
-}
-
-/* --- one message ----------------------------------------------------------- */
-
-struct import_item *
-importer_item(struct importer *im)
-{
-	if (im->batch == NULL) {
-		im->batch = arena_new(BATCH_ARENA);
-		if (im->batch == NULL)
-			return NULL;
-		im->items = arena_array(
-		    im->batch, MAX_ITEMS, sizeof *im->items);
-	}
-	if (im->items == NULL || im->count == MAX_ITEMS)
-		return NULL;
-	struct import_item *it = &im->items[im->count];
-	*it = (struct import_item){ .fd = -1 };
-	buf_init(&it->head, MAX_HEAD);
-	it->spool = spool_new(im->batch, im->store);
-	return it->spool != NULL ? it : NULL;
-}
-
-/* Where the header ends in `head`, or SIZE_MAX. */
-static size_t
-header_end(struct str head)
-{
-	size_t at = 0;
-	while (at < head.len) {
-		struct str rest = str_skip(head, at);
-		size_t lf = str_chr(rest, '\n');
-		if (lf == SIZE_MAX)
-			return SIZE_MAX;
-		at += lf + 1;
-		if (lf == 0 || (lf == 1 && rest.ptr[0] == '\r'))
-			return at;
-	}
-	return SIZE_MAX;
-}
-
-void
-importer_push(struct import_item *it, const char *bytes, size_t len)
-{
-	size_t room = MAX_HEAD - it->head.len;
-	sink_push(spool_sink(it->spool), bytes, len);
-	it->bytes += len;
-	if (it->in_body || room == 0)
-		return;
-	buf_add(&it->head, bytes, len < room ? len : room);
-	size_t end = header_end(buf_str(&it->head));
-	if (end == SIZE_MAX)
-		return;
-	it->in_body = true;
-	it->header_bytes = end;
-	it->head.len = end;
-}
-
-/* The text of the first field of this name, folds and all. */
-static struct str
-find_field(struct str head, struct str name)
-{
-	while (head.len > 0) {
-		size_t end = 0;
-		do {
-			size_t lf = str_chr(str_skip(head, end), '\n');
-			end = lf == SIZE_MAX ? head.len : end + lf + 1;
-		} while (end < head.len && ascii_is_wsp(head.ptr[end]));
-		struct str field = str_sub(head, 0, end);
-		if (str_case_starts(field, name))
-			return str_skip(field, name.len);
-		head = str_skip(head, end);
-	}
-	return STR_EMPTY;
-}
-
-/* A date that mail can have: not before 1970, not of the day after tomorrow. */
-static bool
-take_date(struct str text, int64_t *out_us)
-{
-	int64_t s;
-	const struct clock now = CLOCK_SYSTEM;
-	if (date_parse(text, &s) != RES_OK || s <= 0 ||
-	    s > (clock_now_us(&now) + 2 * DAY_US) / 1000000)
-		return false;
-	*out_us = s * 1000000;
-	return true;
-}
-
-/* When it was sent: its Date, else the newest Received, else what the source
- * says. */
-static int64_t
-time_of(const struct import_item *it)
-{
-	int64_t us;
-	struct str head = buf_str(&it->head);
-	struct str received = find_field(head, STR("Received:"));
-	size_t semicolon = str_rchr(received, ';');
-	if (it->time_us != 0)
-		return it->time_us;
-	if (take_date(find_field(head, STR("Date:")), &us))
-		return us;
-	if (semicolon != SIZE_MAX &&
-	    take_date(str_skip(received, semicolon + 1), &us))
-		return us;
-	return it->fallback_us;
-}
-
-int
-importer_item_end(struct importer *im, struct import_item *it)
-{
-	enum res r = sink_finish(spool_sink(it->spool));
-	if (r != RES_OK)
-		return fail_res(im->path, NULL, r);
-	im->bytes += it->bytes;
-	im->batch_bytes += it->bytes; /* known or not, it is in memory */
-	it->time_us = time_of(it);
-	buf_done(&it->head);
-	if (im->known != NULL) {
-		const uint8_t *hash = spool_sha256(it->spool);
-		if (known_has(im->known, hash)) {
-			im->there++;
-			return EX_OK; /* the spool goes with the batch */
-		}
-		r = known_add(im->known, hash);
-		if (r != RES_OK && r != RES_LIMIT)
-			return fail_res(im->path, NULL, r);
-	}
-	im->count++;
-	return EX_OK;
-}
-
-bool
-importer_batch_full(const struct importer *im)
-{
-	return im->count == MAX_ITEMS || im->batch_bytes >= MAX_BYTES ||
-	    (im->batch != NULL && arena_used(im->batch) > BATCH_ARENA / 2);
 }
 
 /* --- batches --------------------------------------------------------------- */
@@ -479,151 +333,5 @@ importer_add(struct importer *im, struct import_item *it)
 	buf_done(&it->head);
 	if (r == RES_OK)
 		r = submit(im, it);
-	return r == RES_OK ? EX_OK : fail_res(im->path, NULL, r);
-}
-
-/* --- aside ----------------------------------------------------------------- */
-
-/* [offset, end) of `in` to a new file; durable. */
-static bool
-copy_range(int in, uint64_t offset, uint64_t end, const char *path)
-{
-	static char bytes[65536];
-	bool good = true;
-	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (out < 0)
-		return false;
-	while (good && offset < end) {
-		size_t want = end - offset < sizeof bytes ?
-		    (size_t)(end - offset) : sizeof bytes;
-		ssize_t n = pread(in, bytes, want, (off_t)offset);
-		if (n == 0)
-			break;
-		good = n > 0 && write(out, bytes, (size_t)n) == n;
-		offset += n > 0 ? (uint64_t)n : 0;
-	}
-	good = fsync(out) == 0 && good;
-	return close(out) == 0 && good;
-}
-
-int
-importer_set_aside(struct importer *im, const char *source, int fd,
-    uint64_t offset, uint64_t end, const char *why)
-{
-	char path[PATH_MAX];
-	uint8_t hash[DIGEST_LEN];
-	const char *name = strrchr(source, '/');
-	name = name != NULL ? name + 1 : source;
-	int in = fd >= 0 ? fd : open(source, O_RDONLY | O_CLOEXEC);
-	/* sources in different folders have the same names */
-	enum res r = digest_sha256(source, strlen(source), hash);
-	if (r == RES_OK)
-		r = io_path(path, "%s/%.100s.%08" PRIx32 ".%" PRIu64,
-		    im->aside, name, get_le32(hash), offset);
-	errno = 0;
-	bool good = r == RES_OK && in >= 0 &&
-	    (mkdir(im->aside, 0700) == 0 || errno == EEXIST) &&
-	    copy_range(in, offset, end, path);
-	if (fd < 0 && in >= 0)
-		close(in);
-	if (!good)
-		return cli_fail(EX_CANTCREAT,
-		    "%s: at %" PRIu64 ": %s, and cannot be kept in %s: %s",
-		    source, offset, why, im->aside, strerror(errno));
-	im->bad++;
-	fprintf(stderr, "hanaper: %s: at %" PRIu64 ": %s; kept in %s\n",
-	    source, offset, why, path);
-	return EX_OK;
-}
-
-/* --- how far --------------------------------------------------------------- */
-
-/* The first and the last bytes before `offset`, hashed. */
-static enum res
-fingerprint(int fd, uint64_t offset, uint8_t out[DIGEST_LEN])
-{
-	static char bytes[2 * PRINT_BYTES];
-	size_t n = offset < PRINT_BYTES ? (size_t)offset : PRINT_BYTES;
-	if (pread(fd, bytes, n, 0) != (ssize_t)n ||
-	    pread(fd, bytes + n, n, (off_t)(offset - n)) != (ssize_t)n)
-		return RES_CORRUPT;
-	return digest_sha256(bytes, 2 * n, out);
-}
-
-/* The text to find in the file that remembers `source`, and its name. */
-static enum res
-describe(const char *source, int fd, uint64_t offset, char name[65],
-    struct buf *out)
-{
-	uint8_t hash[DIGEST_LEN], print[DIGEST_LEN];
-	struct buf hex;
-	enum res r = digest_sha256(source, strlen(source), hash);
-	if (r == RES_OK)
-		r = fingerprint(fd, offset, print);
-	if (r != RES_OK)
-		return r;
-	buf_init(&hex, 65);
-	hex_encode(&hex, hash, DIGEST_LEN);
-	if (buf_cstr(&hex) == NULL)
-		return RES_NOMEM;
-	memcpy(name, hex.ptr, 64);
-	name[64] = '\0';
-	buf_done(&hex);
-	buf_addf(out, "%" PRIu64 "\n", offset);
-	hex_encode(out, print, DIGEST_LEN);
-	buf_addf(out, "\n%s\n", source);
-	return out->error;
-}
-
-uint64_t
-importer_recall(struct importer *im, const char *source, int fd)
-{
-	char path[PATH_MAX], name[65], line[32], from[5] = "";
-	struct buf now;
-	uint64_t offset = 0;
-	struct stat st;
-	buf_init(&now, PATH_MAX + 256);
-	if (describe(source, fd, 0, name, &now) != RES_OK ||
-	    io_path(path, "%s/import/%s", im->path, name) != RES_OK) {
-		buf_done(&now);
-		return 0;
-	}
-	FILE *f = fopen(path, "rb");
-	if (f != NULL && fgets(line, sizeof line, f) != NULL &&
-	    str_to_u64(str_trim(str_c(line)), INT64_MAX, &offset) == RES_OK) {
-		static char text[PATH_MAX + 256];
-		rewind(f);
-		size_t n = fread(text, 1, sizeof text, f);
-		buf_reset(&now);
-		if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < offset ||
-		    describe(source, fd, offset, name, &now) != RES_OK ||
-		    !str_eq(buf_str(&now), str_of(text, n)))
-			offset = 0;
-		/* more has come, but it does not begin with a message */
-		else if ((uint64_t)st.st_size > offset &&
-		    (pread(fd, from, sizeof from, (off_t)offset) != 5 ||
-			memcmp(from, "From ", 5) != 0))
-			offset = 0;
-	}
-	if (f != NULL)
-		fclose(f);
-	buf_done(&now);
-	return offset;
-}
-
-int
-importer_remember(
-    struct importer *im, const char *source, int fd, uint64_t offset)
-{
-	char dir[PATH_MAX], name[65];
-	struct buf text;
-	buf_init(&text, PATH_MAX + 256);
-	enum res r = describe(source, fd, offset, name, &text);
-	if (r == RES_OK)
-		r = io_path(dir, "%s/import", im->path);
-	if (r == RES_OK)
-		r = io_put_file(
-		    &archive_io_system, dir, name, text.ptr, text.len);
-	buf_done(&text);
-	return r == RES_OK ? EX_OK : fail_res(source, NULL, r);
+	return r == RES_OK ? EX_OK : importer_fail(im->path, NULL, r);
 }

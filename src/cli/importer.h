@@ -41,6 +41,7 @@ struct import_item {
 	size_t rcpt_count;
 	int64_t time_us;           /* of arrival, or 0: from its Date field */
 	int64_t fallback_us;       /* without one */
+	const uint8_t *expected;   /* SHA-256 that it must have; may be NULL */
 	/* filled on the way */
 	struct buf head;
 	bool in_body;
@@ -57,16 +58,24 @@ int importer_open(struct importer *im, bool knowing);
 int importer_lock(struct importer *im, unsigned seconds);
 void importer_close(struct importer *im);
 
+/* A complaint about `what`, or the line in `err`; EX_TEMPFAIL for whatever may
+ * go away, so that an MTA tries again. */
+int importer_fail(const char *what, const struct err *err, enum res r);
+
+/* --- import_item.c --- */
 /* A new item, to be pushed into; NULL without memory. */
 struct import_item *importer_item(struct importer *im);
 void importer_push(struct import_item *it, const char *bytes, size_t len);
 /* It is complete: takes it into the batch unless it is known or bad. */
 int importer_item_end(struct importer *im, struct import_item *it);
-/* Instead: make it durable now, known or not. */
-int importer_add(struct importer *im, struct import_item *it);
 bool importer_batch_full(const struct importer *im);
+
+/* Instead of importer_item_end: make it durable now, known or not. */
+int importer_add(struct importer *im, struct import_item *it);
 /* Make the batch durable. On anything but EX_OK nothing of it is promised. */
 int importer_flush(struct importer *im);
+
+/* --- import_kept.c --- */
 /* Keep the bytes [offset, end) of a source in the folder `aside`. */
 int importer_set_aside(struct importer *im, const char *source, int fd,
     uint64_t offset, uint64_t end, const char *why);

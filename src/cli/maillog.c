@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/spawn.h"
 
@@ -90,38 +91,16 @@ take_syslog_time(struct str *s, int64_t written_s, int64_t *out_us)
 	return t != (time_t)-1;
 }
 
-/* "2026-11-30T17:03:05.123456+01:00 ", the zone with or without a colon. */
+/* "2026-11-30T17:03:05.123456+01:00 " */
 static bool
 take_iso_time(struct str *s, int64_t *out_us)
 {
-	struct tm tm = { .tm_isdst = 0 };
-	int64_t us = 0, scale = 100000;
-	int year, month, hours = 0, minutes = 0;
-	if (!take_digits(s, 4, &year) || !take_char(s, '-') ||
-	    !take_digits(s, 2, &month) || !take_char(s, '-') ||
-	    !take_digits(s, 2, &tm.tm_mday) ||
-	    !(take_char(s, 'T') || take_char(s, ' ')) || !take_clock(s, &tm))
+	size_t blank = str_chr(*s, ' ');
+	if (blank == SIZE_MAX ||
+	    clock_parse_us(str_sub(*s, 0, blank), out_us) != RES_OK)
 		return false;
-	if (take_char(s, '.'))
-		for (int digit; take_digits(s, 1, &digit); scale /= 10)
-			us += digit * scale;
-	tm.tm_year = year - 1900;
-	tm.tm_mon = month - 1;
-	int64_t seconds = (int64_t)timegm(&tm);
-	if (!take_char(s, 'Z')) {
-		bool west = s->len > 0 && s->ptr[0] == '-';
-		if ((!west && !take_char(s, '+')) ||
-		    (west && !take_char(s, '-')) ||
-		    !take_digits(s, 2, &hours))
-			return false;
-		(void)take_char(s, ':');
-		if (!take_digits(s, 2, &minutes))
-			return false;
-		int64_t offset = hours * 3600 + minutes * 60;
-		seconds += west ? offset : -offset;
-	}
-	*out_us = seconds * 1000000 + us;
-	return take_char(s, ' ');
+	*s = str_skip(*s, blank + 1);
+	return true;
 }
 
 /* --- who says it ----------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #define MAX_LINE   (MBOX_MAX_FROM + MBOX_MAX_QUOTE)
 #define MAX_STAGED 8192
 
-enum kind { MORE, TEXT, QUOTED, BLANK, FROM };
+enum kind { MORE, TEXT, QUOTED, SLIDE, BLANK, FROM };
 
 struct mbox {
 	struct sink sink;
@@ -111,9 +111,17 @@ mbox_from_sender(struct str from)
 	return sender;
 }
 
+bool
+mbox_from_open_end(struct str from)
+{
+	return str_ends(from, STR(MBOX_OPEN_END));
+}
+
 enum res
 mbox_from_date(struct str from, int64_t *out_s)
 {
+	if (mbox_from_open_end(from))
+		from.len -= sizeof MBOX_OPEN_END - 1;
 	size_t space = str_chr(from, ' ');
 	if (space == SIZE_MAX)
 		return RES_SYNTAX;
@@ -199,9 +207,11 @@ kind_of(const struct mbox *m)
 		return MORE;
 	while (quotes < l.len && l.ptr[quotes] == '>')
 		quotes++;
-	if (quotes > MBOX_MAX_QUOTE || (quotes > 0 && m->form == MBOX_PLAIN) ||
+	if ((quotes > 0 && m->form == MBOX_PLAIN) ||
 	    (quotes > 1 && m->form == MBOX_O))
 		return TEXT;
+	if (quotes > MBOX_MAX_QUOTE)
+		return SLIDE;
 	struct str word = str_sub(str_skip(l, quotes), 0, from_word.len);
 	if (!str_starts(from_word, word))
 		return TEXT;
@@ -260,6 +270,11 @@ look(struct mbox *m)
 		break;
 	case QUOTED:
 		line_is_text(m, 1);
+		break;
+	case SLIDE: /* whatever follows, this one stays: they are all alike */
+		put_blank(m);
+		put(m, m->line, 1);
+		memmove(m->line, m->line + 1, --m->line_len);
 		break;
 	case BLANK:
 		line_is_blank(m);

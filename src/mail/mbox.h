@@ -8,6 +8,7 @@
 #ifndef MAIL_MBOX_H
 #define MAIL_MBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -21,7 +22,7 @@ enum mbox_form {
 };
 
 #define MBOX_MAX_FROM  1000 /* longer From_ lines are text */
-#define MBOX_MAX_QUOTE 1000 /* more '>' quote nothing */
+#define MBOX_MAX_QUOTE 16   /* '>' held at once, however many there are */
 
 struct mbox_ops {
 	/* A message begins; its From_ line stands at `offset`. `from` is what
@@ -42,6 +43,10 @@ struct mbox *mbox_new(struct arena *a, enum mbox_form form, uint64_t offset,
 /* finish gives the first error of begin or end; after it nothing is called. */
 struct sink *mbox_sink(struct mbox *m);
 
+/* Our exports end a From_ line so when the message's last line has no end:
+ * the one that stands in the file is not the message's. */
+#define MBOX_OPEN_END " unterminated"
+bool mbox_from_open_end(struct str from);
 /* The date of a From_ line, seconds since 1970. RES_SYNTAX: none. */
 HN_CHECK enum res mbox_from_date(struct str from, int64_t *out_s);
 /* Its address, empty when it is none. */

@@ -50,6 +50,35 @@ test_format(void **state)
 	}
 }
 
+static void
+parse(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t us; /* -1: RES_SYNTAX */
+	} rows[] = {
+		{ "1970-01-01T00:00:00.000001Z", 1 },
+		{ "2018-06-10T13:38:29.123456Z", 1528637909123456 },
+		{ "2018-06-10 15:38:29.1234569+02:00", 1528637909123456 },
+		{ "2018-06-10T09:08:29-0430", 1528637909000000 },
+		{ "2018-06-10T13:38:29", -1 },
+		{ "2018-06-10T13:38:29Z ", -1 },
+		{ "2018-13-10T13:38:29Z", -1 },
+		{ "2018-06-00T13:38:29Z", -1 },
+		{ "2018-06-10T24:38:29Z", -1 },
+		{ "2018-06-10T13:38:29+02", -1 },
+		{ "2018-6-10T13:38:29Z", -1 },
+		{ "", -1 },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int64_t us = -1;
+		enum res r = clock_parse_us(str_c(rows[i].text), &us);
+		assert_int_equal(
+		    r, rows[i].us < 0 ? RES_SYNTAX : RES_OK);
+		assert_true(us == rows[i].us);
+	}
+}
+
 int
 main(void)
 {
@@ -57,6 +86,7 @@ main(void)
 		cmocka_unit_test(test_fixed),
 		cmocka_unit_test(test_system),
 		cmocka_unit_test(test_format),
+		cmocka_unit_test(parse),
 	};
 	return cmocka_run_group_tests_name("base/clock", tests, NULL, NULL);
 }

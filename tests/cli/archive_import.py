@@ -105,6 +105,78 @@ def files_come_in_byteexact_and_are_filed_by_their_dates():
         assert "direction: import" in meta and "/0.eml:0" in meta, meta
 
 
+HOSTILE = [
+    b"Subject: x\r\n\r\nFrom a@b Thu May 28 12:00:00 2026\r\nFrom: x\r\n",
+    b"Subject: x\n\nFrom a@b Thu May 28 12:00:00 2026\nFrom: x\n",
+    b"Subject: x\r\n\r\n>>From a\r\n>From\r\n>\r\nFro",
+    b"Subject: x\r\n\r\n\r\n\r\n\r\n",
+    b"Subject: x\n\n\n\n",
+    b"Subject: no end",
+    b"Subject: CR at the end\r\n\r\nx\r",
+    b"Subject: CRs at the end\r\n\r\nx\r\r\r",
+    b"Subject: CR CR LF\r\n\r\nx\r\r\n",
+    b"\r\n", b"\n", b"\r", b"\n\n\r\n", b"x", b">", b"F", b"From ", b"From x\n",
+    b"From x@y Thu May 28 12:00:00 2026\nnot a header\n",
+    b">From ", b">>>>From x\r\n\r\n", b"\nFrom ", b"a\n\nFrom x", b"\0",
+    b"\0\n\0\r\0\r\n", b"Subject: \xff\xfe\r\n\r\n\x80\x1a\x04",
+    b"Subject: x\r\n\r\n" + b">" * 2000 + b"From x\r\n",
+    b"From " * 1000, b"Subject: x\n\n" + b"From x\n" * 500,
+    b"unterminated", b"From x unterminated",
+    b"Subject: long\r\n\r\n" + b"y" * 200000,
+]
+
+
+@cases.add
+def hostile_bodies_come_out_and_in_with_the_same_hashes():
+    with Store() as s:
+        paths = [s.write(f"{i}.eml", m) for i, m in enumerate(HOSTILE)]
+        s.bring("--form", "eml", *paths, counts=(len(HOSTILE), 0, 0))
+        want = sorted(map(sha, HOSTILE))
+        tap.check(s.all(), want)
+        s.run("export", "--mbox", s.path("box"), "dir:import")
+        s.run("export", "--maildir", s.path("md"), "dir:import")
+        for source in ("box", "md", "all", "md/cur"):
+            with Store() as other:
+                args = [s.path(source)]
+                if source == "md/cur":
+                    args = ["--form", "eml"] + [
+                        s.path(f"md/cur/{n}") for n in
+                        os.listdir(s.path("md/cur"))]
+                other.bring(*args, counts=(len(HOSTILE), 0, 0))
+                tap.check(other.all(), want, source)
+
+
+@cases.add
+def an_export_comes_back_with_envelopes_and_times():
+    with Store() as s:
+        for i, mail in enumerate(MAIL):
+            s.run("add", "--from", f"s{i}@example.org", "--rcpt",
+                  "a@example.com", "b@example.com", data=mail)
+        before = {h["id"]: h for h in s.hits("larger:0")}
+        s.run("export", "--to", s.path("out"), "larger:0")
+        with Store() as other:
+            other.bring(s.path("out"), counts=(3, 0, 0))
+            other.bring(s.path("out"), counts=(0, 3, 0))
+            tap.check(len(other.hits("rcpt:b@example.com")), 3)
+            tap.check(sorted(h["time"] for h in other.hits("larger:0")),
+                      sorted(h["time"] for h in before.values()))
+            assert len(other.hits("from:s1@example.org")) == 1
+        # a file that was changed, a line that was, a name outside
+        name = sorted(n for n in os.listdir(s.path("out"))
+                      if n.endswith("0.eml"))[0]
+        with open(s.path("out/" + name), "ab") as f:
+            f.write(b"more")
+        with open(s.path("out/MANIFEST"), "a", encoding="ascii") as f:
+            f.write("nonsense\n" + "\t".join([
+                "1.9", "0" * 64, "1", "../0.eml", "in", "", "",
+                "2026-01-01T00:00:00Z", ""]) + "\n")
+        with Store() as other:
+            err = other.bring(s.path("out"), counts=(2, 0, 1), status=65)
+            assert "not the bytes that its MANIFEST names" in err, err
+            tap.check(err.count("a line that is none of ours"), 2, err)
+            tap.check(len(os.listdir(other.path("store/aside"))), 1)
+
+
 @cases.add
 def an_exported_mbox_comes_back_with_the_same_hashes():
     with Store() as s:
