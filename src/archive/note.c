@@ -429,16 +429,31 @@ note_sign(struct signer *s, const uint8_t store[16], struct str text,
 }
 
 enum res
-note_newest_key(struct signer *s, const uint8_t store[16], int64_t now_us,
-    struct note_key *out)
+note_signing_keys(struct signer *s, const uint8_t store[16], int64_t now_us,
+    struct note_key out[NOTE_MAX_SIGNATURES], size_t *out_count)
 {
 	const struct signing_key *keys[NOTE_MAX_SIGNATURES];
 	struct manifest *m = s != NULL ? s->manifest(s) : NULL;
 	if (m == NULL)
 		return RES_NOTFOUND;
-	enum res r = RES_NOTFOUND;
-	if (note_signers(m, now_us / 1000000, keys) > 0)
-		r = note_key_of(store, keys[0], out);
+	size_t count = note_signers(m, now_us / 1000000, keys);
+	enum res r = count > 0 ? RES_OK : RES_NOTFOUND;
+	for (size_t i = 0; i < count && r == RES_OK; i++)
+		r = note_key_of(store, keys[i], &out[i]);
 	manifest_unref(&m);
+	if (r == RES_OK)
+		*out_count = count;
+	return r;
+}
+
+enum res
+note_newest_key(struct signer *s, const uint8_t store[16], int64_t now_us,
+    struct note_key *out)
+{
+	struct note_key keys[NOTE_MAX_SIGNATURES];
+	size_t count;
+	enum res r = note_signing_keys(s, store, now_us, keys, &count);
+	if (r == RES_OK)
+		*out = keys[0];
 	return r;
 }

@@ -93,7 +93,11 @@ size_t note_signers(const struct manifest *m, int64_t now_s,
  * RES_NOTFOUND: there is no key; else what the signer says. */
 HN_CHECK enum res note_sign(struct signer *s, const uint8_t store[16],
     struct str text, int64_t now_us, struct buf *out);
-/* The newest of them. RES_NOTFOUND: none is known. */
+/* Which they are, newest first. RES_NOTFOUND: none is known. */
+HN_CHECK enum res note_signing_keys(struct signer *s, const uint8_t store[16],
+    int64_t now_us, struct note_key out[NOTE_MAX_SIGNATURES],
+    size_t *out_count);
+/* The newest of them. */
 HN_CHECK enum res note_newest_key(struct signer *s, const uint8_t store[16],
     int64_t now_us, struct note_key *out);
 

@@ -680,6 +680,20 @@ segment_reader_check(struct segment_reader *r, const struct segment_frame *f)
 }
 
 enum res
+segment_reader_salt(struct segment_reader *r, const struct segment_frame *f,
+    enum frame_block b, uint8_t out[FRAME_SALT_BYTES])
+{
+	struct str s;
+	enum res res = view(r, f->offset + frame_block_offset(&f->header, b),
+	    FRAME_SALT_BYTES, &s);
+	if (res == RES_OK && s.len < FRAME_SALT_BYTES)
+		res = RES_CORRUPT;
+	if (res == RES_OK)
+		memcpy(out, s.ptr, FRAME_SALT_BYTES);
+	return res;
+}
+
+enum res
 segment_reader_peek_body(struct segment_reader *r,
     const struct segment_frame *f, struct frame_body *out)
 {

@@ -105,6 +105,10 @@ HN_CHECK enum res segment_reader_load(struct segment_reader *r,
 /* The same for the scan after a crash: CRCs and leaf, nothing decoded. */
 HN_CHECK enum res segment_reader_check(
     struct segment_reader *r, const struct segment_frame *f);
+/* The salt of a block that was loaded whole. */
+HN_CHECK enum res segment_reader_salt(struct segment_reader *r,
+    const struct segment_frame *f, enum frame_block b,
+    uint8_t out[FRAME_SALT_BYTES]);
 /* Salt, hash and reference of the body, not checked: a hint. */
 HN_CHECK enum res segment_reader_peek_body(struct segment_reader *r,
     const struct segment_frame *f, struct frame_body *out);

@@ -25,8 +25,10 @@ add_key(struct shard_notes *n, const struct note_key *k)
 static bool
 knows(const struct shard_notes *n, const struct note_key *k)
 {
-	return n->key_count > 0 &&
-	    note_key_same(&n->keys[n->key_count - 1], k);
+	for (size_t i = 0; i < n->key_count; i++)
+		if (note_key_same(&n->keys[i], k))
+			return true;
+	return false;
 }
 
 /* A checkpoint of this shard? */
@@ -199,17 +201,20 @@ enum res
 shard_head_sign(const struct shard_head *h, struct signer *signer,
     int64_t now_us, struct buf *out, enum frame_type *out_type)
 {
-	struct note_key key;
+	struct note_key keys[NOTE_MAX_SIGNATURES];
+	size_t count;
 	if (!h->can_sign)
 		return RES_INVALID;
-	enum res r =
-	    note_newest_key(signer, h->origin.store, now_us, &key);
+	enum res r = note_signing_keys(
+	    signer, h->origin.store, now_us, keys, &count);
 	if (r != RES_OK)
 		return r;
-	if (h->writable && !knows(&h->notes, &key)) {
-		*out_type = FRAME_KEY;
-		return sign_handover(h, &key, signer, now_us, out);
-	}
+	for (size_t i = 0; i < count && h->writable; i++)
+		if (!knows(&h->notes, &keys[i])) {
+			*out_type = FRAME_KEY;
+			return sign_handover(
+			    h, &keys[i], signer, now_us, out);
+		}
 	if (h->notes.news == 0)
 		return RES_EXISTS;
 	*out_type = FRAME_NOTE;
@@ -292,8 +297,8 @@ shard_sign_all(struct shard *s, int64_t now_us)
 	struct buf note;
 	enum frame_type type;
 	buf_init(&note, SHARD_MAX_NOTE);
-	/* a handover may come before it, while frames can be written */
-	for (int i = 0; h != NULL && i < 2; i++) {
+	/* handovers may come before it, while frames can be written */
+	for (int i = 0; h != NULL && i <= NOTE_MAX_SIGNATURES; i++) {
 		shard_head(s, h);
 		buf_reset(&note);
 		if (shard_head_sign(h, s->env->signer, now_us, &note, &type) !=

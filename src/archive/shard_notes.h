@@ -56,8 +56,8 @@ struct shard_head {
 };
 void shard_head(const struct shard *s, struct shard_head *out);
 
-/* The note to add next, signed: a handover when the archive's newest key is
- * not known in the shard (*out_type is FRAME_KEY; then ask again), else a
+/* The note to add next, signed: a handover when a key that signs is not known
+ * in the shard (*out_type is FRAME_KEY; then ask again), else a
  * checkpoint (FRAME_NOTE). RES_EXISTS: nothing is new since the last one;
  * RES_NOTFOUND: no key signs; RES_INVALID: the shard is damaged; else what
  * the signer says. */

@@ -832,8 +832,8 @@ writer_checkpoint(struct writer *w, struct buf *out)
 	bool more = true;
 	enum res r = h != NULL ? RES_OK : RES_NOMEM;
 	buf_init(&note, SHARD_MAX_NOTE);
-	/* one handover a key that signs; then it is the newest known one */
-	for (int i = 0; r == RES_OK && more && i < NOTE_MAX_SIGNATURES; i++)
+	/* one handover for each key that signs, at most */
+	for (int i = 0; r == RES_OK && more && i <= NOTE_MAX_SIGNATURES; i++)
 		r = add_note(w, h, &note, &more);
 	if (r == RES_OK && more)
 		r = RES_AGAIN;

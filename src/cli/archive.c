@@ -19,6 +19,7 @@ static const struct command commands[] = {
 	{ "key", archive_key_main, "the keys that sign it" },
 	{ "list", archive_list_main, "the newest messages" },
 	{ "reconcile", archive_reconcile_main, "the MTA's log against the store" },
+	{ "prove", archive_prove_main, "proofs for others, and checking them" },
 	{ "reindex", archive_reindex_main, "build the search index anew" },
 	{ "rescue", archive_rescue_main, "what is whole of a damaged store" },
 	{ "resend", archive_resend_main, "send messages once more" },
@@ -26,6 +27,7 @@ static const struct command commands[] = {
 	{ "search", archive_search_main, "find messages" },
 	{ "show", archive_show_main, "show one message" },
 	{ "stats", archive_stats_main, "what is in the store" },
+	{ "verify", archive_verify_main, "is all there as it was stored" },
 	{ "whatif", archive_whatif_main, "judge stored mail by another policy" },
 	{ NULL, NULL, NULL },
 };

@@ -50,6 +50,8 @@ int archive_add_main(int argc, char **argv);
 int archive_backup_main(int argc, char **argv);
 int archive_checkpoint_main(int argc, char **argv);
 int archive_key_main(int argc, char **argv);
+int archive_prove_main(int argc, char **argv);
+int archive_verify_main(int argc, char **argv);
 int archive_restore_main(int argc, char **argv);
 int archive_reconcile_main(int argc, char **argv);
 int archive_rescue_main(int argc, char **argv);

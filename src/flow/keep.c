@@ -245,7 +245,18 @@ fill_meta(struct record *r, const struct message *m)
 	    (unsigned long long)m->config->max_signatures,
 	    (unsigned long long)m->config->min_rsa_bits,
 	    (int)m->config->body_length);
-	record_add(r, META_VERIFY_OPTIONS, options);
+	struct buf all;
+	buf_init(&all, MAX_RECORD);
+	buf_add_str(&all, options);
+	const struct strlist *must = &m->config->required_signed_headers;
+	for (size_t i = 0; i < must->count; i++) {
+		buf_add_c(&all, i == 0 ? " headers=" : ",");
+		buf_add_str(&all, must->items[i]);
+	}
+	if (all.error != RES_OK && r->buf.error == RES_OK)
+		r->buf.error = all.error;
+	record_add(r, META_VERIFY_OPTIONS, buf_str(&all));
+	buf_done(&all);
 }
 
 static void

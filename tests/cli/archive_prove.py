@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""hanaper archive checkpoint, key, verify, prove without a daemon, and
+contrib/hanaper-proof, which checks the same without our code. Prints TAP."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SRC = os.environ.get("SRCDIR", ".")
+sys.path.insert(0, os.path.join(SRC, "tests"))
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+
+HANAPER = os.environ.get("HANAPER", "./hanaper")
+FILL = os.path.join(os.environ.get("BUILDDIR", "."), "tests/cli/fill_store")
+PROOF = os.path.join(SRC, "contrib", "hanaper-proof")
+cases = tap.Cases()
+
+MAIL = [b"Subject: one\r\n\r\nYes, agreed.\r\n",
+        b"Subject: two\r\n\r\n\0\xff\r no end",
+        b"Subject: three\r\n\r\n" + b"x" * 3000]
+
+
+class Store:
+    """Three messages, signed; run as whoever we are."""
+
+    def __enter__(self):
+        self.top = tempfile.mkdtemp(prefix="hnp.")
+        self.dir = self.path("store")
+        self.files = []
+        for i, mail in enumerate(MAIL):
+            self.files.append(self.path(f"{i}.eml"))
+            with open(self.files[-1], "wb") as file:
+                file.write(mail)
+        self.ids = self.fill(*self.files)
+        with open(self.path("conf"), "w") as file:
+            file.write(f"archive = on\narchive_dir = {self.dir}\n"
+                       f"archive_keys = {self.path('keys')}\n"
+                       f"state_dir = {self.path('state')}\n"
+                       f"key_dir = {self.path('none')}\n")
+        self.key = self.run("key", "--new").split()[-1]
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.top)
+
+    def path(self, *names):
+        return os.path.join(self.top, *names)
+
+    def fill(self, *files):
+        done = subprocess.run([FILL, self.dir, *files], check=True,
+                              capture_output=True, text=True)
+        return done.stdout.split()
+
+    def run(self, command, *args, status=0, err=False):
+        done = subprocess.run([HANAPER, "archive", command, "-c",
+                               self.path("conf"), *args],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, (command, args, done)
+        return done.stderr if err else done.stdout
+
+    def save(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def segment(self):
+        path, = glob.glob(os.path.join(self.dir, "families/*/*/segment"))
+        return path
+
+
+def foreign(*args, status=0):
+    """contrib/hanaper-proof."""
+    done = subprocess.run([sys.executable, PROOF, *args],
+                          capture_output=True, timeout=60)
+    assert done.returncode == status, (args, done)
+    return done.stdout
+
+
+def tools():
+    return shutil.which("openssl") and shutil.which("zstd")
+
+
+@cases.add
+def a_proof_stands_alone():
+    with Store() as s:
+        tap.check_in("no checkpoint covers", s.run(
+            "prove", s.ids[1], status=75, err=True))
+        note = s.save("note", s.run("checkpoint"))
+        file = s.save("proof", s.run("prove", s.ids[1]))
+        said = s.run("prove", "--check", file, "--key", s.key, "--message",
+                     s.files[1], "--note", note)
+        tap.check_in("sender: sender@example.org", said)
+        tap.check_in("recipient: bcc@example.com", said)
+        tap.check_in("signed by: the key given", said)
+        assert said.endswith("proved\n"), said
+        # without a key it says what it does not know
+        said = s.run("prove", "--check", file)
+        tap.check_in("compare it with the key that was published", said)
+        # not this message, not this key, not this note
+        tap.check_in("is not the message", s.run(
+            "prove", "--check", file, "--message", s.files[0], status=1))
+        other = s.key[:8] + ("0" if s.key[8] != "0" else "1") + s.key[9:]
+        s.run("prove", "--check", file, "--key", other, status=64)
+        s.fill(s.save("more", "Subject: more\r\n\r\n"))
+        later = s.save("later", s.run("checkpoint"))
+        tap.check_in("another one", s.run(
+            "prove", "--check", file, "--note", later, status=1))
+        # but a proof of consistency joins them
+        joined = s.save("joined", s.run("prove", "--consistency", later,
+                                        note))
+        said = s.run("prove", "--check", joined, "--key", s.key)
+        tap.check_in("the new tree begins with the old one", said)
+        s.run("prove", "--check", s.save("old", s.run(
+            "prove", "--note", note, s.ids[1])), "--note", note)
+
+
+@cases.add
+def the_envelope_can_be_left_out():
+    with Store() as s:
+        s.run("checkpoint")
+        text = s.run("prove", "--without-envelope", s.ids[0])
+        tap.check_in("META committed", text)
+        file = s.save("proof", text)
+        said = s.run("prove", "--check", file, "--key", s.key, "--message",
+                     s.files[0])
+        tap.check_in("META: not disclosed", said)
+        assert "sender" not in said, said
+
+
+@cases.add
+def a_forged_proof_fails():
+    with Store() as s:
+        s.run("checkpoint")
+        text = s.run("prove", s.ids[2])
+        fake = hashlib.sha256(b"another message").hexdigest()
+        real = hashlib.sha256(MAIL[2]).hexdigest()
+        file = s.save("proof", text.replace(real, fake))
+        tap.check_in("NOT proved", s.run("prove", "--check", file, status=1))
+        s.run("prove", "--check", s.save("x", "nonsense\n"), status=65)
+        s.run("prove", "--check", s.path("missing"), status=66)
+        s.run("prove", "9.9", status=66)
+        s.run("prove", "--key", s.key, "1.0", status=64)
+        s.run("prove", status=64)
+
+
+@cases.add
+def verify_names_what_is_wrong():
+    with Store() as s:
+        s.run("checkpoint")
+        tap.check(s.run("verify", "--all"), "", "faults")
+        tap.check_in("whole, signed", s.run("verify", *s.ids))
+        with open(s.segment(), "r+b") as file:
+            data = file.read()
+            at = data.index(b"\xf5HNF", data.index(b"\xf5HNF") + 1)
+            file.seek(at + 140)
+            file.write(b"!!")
+        line, = s.run("verify", "--all", status=1).splitlines()
+        tap.check_in(f"shard 1, frame 1 at {at}: META is damaged", line)
+        fault, = [json.loads(one) for one in s.run(
+            "verify", "--all", "--json", status=1).splitlines()]
+        tap.check((fault["shard"], fault["frame"], fault["offset"]),
+                  (1, 1, at), "the place")
+        tap.check_in("META is damaged", s.run("verify", s.ids[1], status=1))
+        tap.check_in("whole", s.run("verify", s.ids[0]))
+        s.run("verify", status=64)
+        s.run("verify", "--all", "1.1", status=64)
+
+
+if __name__ == "__main__":
+    tap.run(cases)
