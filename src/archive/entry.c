@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "archive/held.h"
 #include "archive/record.h"
 #include "archive/tokenizer.h"
 
@@ -164,6 +165,19 @@ read_meta(struct entry_builder *b, struct str meta, struct entry *e)
 	facts_ip(b, &e->ip);
 }
 
+/* The id it had before its shard expired. */
+static void
+fact_origin(struct entry_builder *b, uint64_t id)
+{
+	struct buf text;
+	if (id == 0)
+		return;
+	buf_init(&text, 64);
+	archive_id_format(&text, id);
+	fact(b, "origin", buf_str(&text));
+	buf_done(&text);
+}
+
 static void
 facts_of_text(struct entry_builder *b, const struct text_doc *d)
 {
@@ -185,7 +199,8 @@ entry_build(struct entry_builder *b, struct arena *a, struct segment_reader *r,
     const struct segment_frame *f, struct err *err, struct entry *out)
 {
 	struct segment_content c;
-	if (f->header.type != FRAME_MESSAGE && f->header.type != FRAME_DELIVERY)
+	if (f->header.type != FRAME_MESSAGE &&
+	    f->header.type != FRAME_DELIVERY && f->header.type != FRAME_HELD)
 		return RES_NOTFOUND;
 	enum res res = segment_reader_load(r, a, f, err, &c);
 	if (res == RES_CORRUPT && c.state[BLOCK_META] == BLOCK_WHOLE)
@@ -206,7 +221,9 @@ entry_build(struct entry_builder *b, struct arena *a, struct segment_reader *r,
 	buf_reset(&b->rcpts);
 	buf_reset(&b->sender);
 	buf_add_c(&b->facts, TOKENIZER_FACT_MARK "all ");
-	read_meta(b, c.meta, out);
+	if (f->header.type == FRAME_HELD)
+		fact_origin(b, held_origin(c.meta));
+	read_meta(b, held_meta(f->header.type, c.meta), out);
 	text_extract_reset(b->text);
 	struct sink *sink = text_extract_sink(b->text);
 	res = segment_reader_body(r, f, NULL, sink);

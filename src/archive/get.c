@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "archive/held.h"
+
 static uint64_t
 indexed_offset(sqlite3 *db, uint64_t number)
 {
@@ -19,8 +21,45 @@ indexed_offset(sqlite3 *db, uint64_t number)
 	return offset;
 }
 
-enum res
-reader_frame(struct archive_reader *r, uint64_t id, struct err *err,
+static void
+keep_number(void *context, uint64_t number)
+{
+	*(uint64_t *)context = number;
+}
+
+/* The id under which family "hold" has what had this one; 0: it has not. */
+static uint64_t
+find_held(struct archive_reader *r, uint64_t id)
+{
+	struct err ignored = { "" };
+	struct query *q;
+	struct search_coverage coverage;
+	uint64_t found = 0;
+	struct arena *a = arena_new(0);
+	if (a == NULL)
+		return 0;
+	struct str text = arena_printf(a, "origin:%" PRIu64 ".%" PRIu64,
+	    id >> 32, id & UINT32_MAX);
+	if (text.ptr != NULL && query_parse(a, text, 0, &ignored, &q) == RES_OK)
+		for (size_t i = 0; found == 0 && i < r->shard_count; i++) {
+			const struct shard_entry *e = &r->shards[i].entry;
+			uint64_t number = UINT64_MAX;
+			if (e->status != RES_OK ||
+			    strcmp(e->family, STORE_HOLD_FAMILY) != 0)
+				continue;
+			enum res res = archive_match(r, e->header.number, a, q,
+			    &ignored, keep_number, &number, &coverage);
+			if (res == RES_OK && number != UINT64_MAX)
+				found = (uint64_t)r->shards[i]
+						.entry.header.number << 32 |
+				    number;
+		}
+	arena_free(&a);
+	return found;
+}
+
+static enum res
+frame_of(struct archive_reader *r, uint64_t id, struct err *err,
     struct shard_view **out_view, struct segment_frame *out)
 {
 	uint32_t shard = (uint32_t)(id >> 32);
@@ -59,6 +98,22 @@ reader_frame(struct archive_reader *r, uint64_t id, struct err *err,
 }
 
 enum res
+reader_frame(struct archive_reader *r, uint64_t id, struct err *err,
+    struct shard_view **out_view, struct segment_frame *out)
+{
+	struct err why = { "" };
+	enum res res = frame_of(r, id, &why, out_view, out);
+	uint64_t held = 0;
+	if (res == RES_NOTFOUND)
+		held = find_held(r, id);
+	if (held != 0)
+		return frame_of(r, held, err, out_view, out);
+	if (res != RES_OK)
+		err_set(err, "%s", why.text);
+	return res;
+}
+
+enum res
 archive_get(struct archive_reader *r, struct arena *a, uint64_t id,
     struct err *err, struct archived *out)
 {
@@ -70,14 +125,20 @@ archive_get(struct archive_reader *r, struct arena *a, uint64_t id,
 		res = segment_reader_load(v->segment, a, &f, err, &c);
 	if (res != RES_OK)
 		return res;
-	if (f.header.type != FRAME_MESSAGE && f.header.type != FRAME_DELIVERY) {
+	if (f.header.type != FRAME_MESSAGE && f.header.type != FRAME_DELIVERY &&
+	    f.header.type != FRAME_HELD) {
 		err_set(err, "this frame is no message");
+		return RES_NOTFOUND;
+	}
+	if (c.state[BLOCK_META] == BLOCK_ERASED ||
+	    c.state[BLOCK_BODY] == BLOCK_ERASED) {
+		err_set(err, "this message was erased");
 		return RES_NOTFOUND;
 	}
 	*out = (struct archived){ .id = id,
 		.time_us = f.header.time_us,
 		.bytes = f.header.body_plain,
-		.meta = c.meta,
+		.meta = held_meta(f.header.type, c.meta),
 		.evidence = c.evidence,
 		.edits = c.edits };
 	return RES_OK;
@@ -92,6 +153,8 @@ archive_get_body(struct archive_reader *r, uint64_t id, struct err *err,
 	enum res res = reader_frame(r, id, err, &v, &f);
 	if (res == RES_OK)
 		res = segment_reader_body(v->segment, &f, err, out);
+	if (res == RES_NOTFOUND)
+		err_set(err, "this message was erased");
 	enum res finished = sink_finish(out);
 	return res != RES_OK ? res : finished;
 }

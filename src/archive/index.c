@@ -350,6 +350,58 @@ index_renew(const char *dir, const struct shard_header *shard,
 	return made;
 }
 
+#define BUILD_NAME "index.new.db"
+
+enum res
+index_build_begin(const char *dir, const struct shard_header *shard,
+    struct err *err, struct index_writer **out)
+{
+	char path[PATH_MAX];
+	enum res r = io_path(path, "%s/" BUILD_NAME, dir);
+	if (r != RES_OK)
+		return r;
+	remove_generation(path);
+	return open_writer(path, shard, true, err, out);
+}
+
+static enum res
+sync_path(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return io_error(errno);
+	enum res r = fsync(fd) == 0 ? RES_OK : io_error(errno);
+	close(fd);
+	return r;
+}
+
+enum res
+index_build_end(struct index_writer **w, const char *dir, struct err *err)
+{
+	char from[PATH_MAX], to[PATH_MAX], old[PATH_MAX];
+	unsigned number;
+	index_close(w, true);
+	enum res found = index_newest(dir, old, sizeof old, &number);
+	if (found != RES_OK && found != RES_NOTFOUND)
+		return found;
+	enum res r = number == MAX_GENERATION ? RES_LIMIT : RES_OK;
+	if (r == RES_OK)
+		r = io_path(from, "%s/" BUILD_NAME, dir);
+	if (r == RES_OK)
+		r = generation_path(dir, number + 1, to, sizeof to);
+	if (r == RES_OK)
+		r = sync_path(from);
+	if (r == RES_OK && rename(from, to) != 0)
+		r = io_error(errno);
+	if (r == RES_OK && found == RES_OK)
+		remove_generation(old);
+	if (r == RES_OK)
+		r = sync_path(dir);
+	if (r != RES_OK)
+		err_set(err, "%s: the new index: %s", dir, res_text(r));
+	return r;
+}
+
 enum res
 index_open_memory(const struct shard_header *shard, struct err *err,
     struct index_writer **out)

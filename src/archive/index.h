@@ -57,6 +57,15 @@ HN_CHECK enum res index_open(const char *shard_dir,
 HN_CHECK enum res index_renew(const char *shard_dir,
     const struct shard_header *shard, struct err *err,
     struct index_writer **out);
+/* A new generation that nobody sees before it is complete: begin, add as
+ * below, end, which makes it durable and the newest and removes the one
+ * before; readers go on with what they have open. What a crash leaves of it
+ * is removed by the next begin. */
+HN_CHECK enum res index_build_begin(const char *shard_dir,
+    const struct shard_header *shard, struct err *err,
+    struct index_writer **out);
+HN_CHECK enum res index_build_end(
+    struct index_writer **w, const char *shard_dir, struct err *err);
 /* In memory, for the tail. */
 HN_CHECK enum res index_open_memory(const struct shard_header *shard,
     struct err *err, struct index_writer **out);

@@ -84,17 +84,22 @@ read_shard(struct known *k, const struct archive_io *io,
 	const struct recover_seen seen = { .message = on_message,
 		.context = k };
 	struct segment_reader *reader;
+	struct erasures erased;
 	struct err ignored = { "" };
 	if (segment_reader_open(e->dir, io, &ignored, &reader) != RES_OK)
 		return RES_OK;
+	struct arena *a = arena_new(ERASURES_ARENA);
+	if (a == NULL || erasures_read(e->dir, a, &ignored, &erased) != RES_OK)
+		erased = (struct erasures){ .count = 0 };
 	struct recovery *rec = malloc(sizeof *rec);
 	enum res r = rec != NULL ? segment_reader_sync(reader, err) : RES_NOMEM;
 	if (r == RES_OK) {
-		r = recover_scan(reader, 0, 0, &seen, rec);
+		r = recover_scan(reader, 0, 0, &erased, &seen, rec);
 		if (r != RES_NOMEM && r != RES_LIMIT)
 			r = RES_OK;
 	}
 	segment_reader_close(&reader);
+	arena_free(&a);
 	free(rec);
 	return r;
 }

@@ -22,6 +22,15 @@ period_of(int64_t time_us)
 	return month > MAX_MONTH ? MAX_MONTH : month;
 }
 
+int64_t
+period_end_us(int64_t period)
+{
+	struct tm tm = { .tm_year = (int)(period / 12 - 1900),
+		.tm_mon = (int)(period % 12 + 1),
+		.tm_mday = 1 };
+	return (int64_t)timegm(&tm) * 1000000;
+}
+
 void
 period_format(int64_t period, char out[SHARD_MAX_PERIOD + 1])
 {

@@ -52,6 +52,7 @@ static const struct field_row fields[] = {
 	{ "filename", text_value, BIT(COLUMN_FILENAME), NULL },
 	{ "msgid", fact_value, 0, NULL },
 	{ "qid", fact_value, 0, NULL },
+	{ "origin", fact_value, 0, NULL },
 	{ "helo", fact_value, 0, NULL },
 	{ "auth", fact_value, 0, NULL },
 	{ "tls", fact_value, 0, NULL },

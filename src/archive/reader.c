@@ -218,7 +218,8 @@ count_frames(struct shard_view *v, uint64_t at)
 	struct segment_frame f;
 	while (segment_reader_at(v->segment, at, &f) == RES_OK) {
 		count += f.header.type == FRAME_MESSAGE ||
-		    f.header.type == FRAME_DELIVERY;
+		    f.header.type == FRAME_DELIVERY ||
+		    f.header.type == FRAME_HELD;
 		at = segment_frame_end(&f);
 	}
 	return count;

@@ -7,6 +7,7 @@
 struct scan {
 	struct segment_reader *reader;
 	uint64_t checked;
+	const struct erasures *erased;
 	const struct recover_seen *seen;
 	struct recovery *out;
 };
@@ -45,6 +46,8 @@ note_dictionary(struct scan *s, const struct segment_frame *f)
 static enum res
 look_inside(struct scan *s, const struct segment_frame *f)
 {
+	if (s->erased != NULL && erasures_have(s->erased, f->header.number))
+		return RES_OK; /* or about to be */
 	if (f->offset < s->checked && !is_note(s, f)) {
 		struct frame_body b;
 		if (s->seen != NULL && f->header.type == FRAME_MESSAGE &&
@@ -57,7 +60,8 @@ look_inside(struct scan *s, const struct segment_frame *f)
 	if (a == NULL)
 		return RES_NOMEM;
 	enum res r = segment_reader_load(s->reader, a, f, NULL, &c);
-	/* Unwritten pages read as zeros, so zeros prove no erasure here. */
+	/* Unwritten pages read as zeros, so zeros prove no erasure; without
+	 * an intent they are damage anyway. */
 	for (int b = 0; b < FRAME_BLOCKS && r == RES_OK; b++)
 		if (c.state[b] == BLOCK_ERASED)
 			r = RES_CORRUPT;
@@ -217,9 +221,10 @@ scan_all(struct scan *s)
 
 enum res
 recover_scan(struct segment_reader *r, uint64_t floor, uint64_t checked,
-    const struct recover_seen *seen, struct recovery *out)
+    const struct erasures *erased, const struct recover_seen *seen,
+    struct recovery *out)
 {
-	struct scan s = { r, checked, seen, out };
+	struct scan s = { r, checked, erased, seen, out };
 	*out = (struct recovery){ .end = SHARD_HEADER_BYTES, .floor = floor };
 	merkle_init(&out->tree);
 	enum res res = segment_reader_size(r, &out->file_bytes);

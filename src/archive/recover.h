@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "archive/erasures.h"
 #include "archive/merkle.h"
 #include "archive/segment_reader.h"
 
@@ -56,9 +57,10 @@ struct recover_seen {
 };
 
 /* `floor`: durable length known from elsewhere (index, successor); 0 = none.
- * Frames before `checked` get only their header looked at. `seen` may be
- * NULL. RES_UNSUPPORTED: a frame of a later version. */
+ * Frames before `checked` get only their header looked at, and so do
+ * those in `erased` (may be NULL), which are not told. `seen` may be NULL. RES_UNSUPPORTED: a frame of a later version. */
 HN_CHECK enum res recover_scan(struct segment_reader *r, uint64_t floor,
-    uint64_t checked, const struct recover_seen *seen, struct recovery *out);
+    uint64_t checked, const struct erasures *erased,
+    const struct recover_seen *seen, struct recovery *out);
 
 #endif

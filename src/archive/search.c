@@ -5,6 +5,7 @@
 
 #include "archive/query.h"
 #include "archive/reader.h"
+#include "archive/store.h"
 #include "base/clock.h"
 
 #define DEFAULT_LIMIT   50
@@ -47,6 +48,8 @@ struct run {
 	struct search_hit *hits;
 	size_t count, limit;
 	uint64_t total;
+	void (*each)(void *context, uint64_t number); /* NULL: not matching */
+	void *each_context;
 	bool full;
 	/* the place to go on after the last hit */
 	const struct shard_view *last_view;
@@ -334,8 +337,10 @@ search_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t below)
 	for (sqlite3_stmt *row = merge_row(&m); row != NULL && r == RES_OK;
 	    row = merge_row(&m)) {
 		uint64_t id = (uint64_t)sqlite3_column_int64(row, ROW_ID);
-		bool hidden = is_hidden(run, v, row);
-		if (!hidden && run->options == NULL) {
+		bool hidden = run->each == NULL && is_hidden(run, v, row);
+		if (run->each != NULL) {
+			run->each(run->each_context, id);
+		} else if (!hidden && run->options == NULL) {
 			run->total++;
 		} else if (!hidden && run->count == run->limit) {
 			run->full = true;
@@ -401,7 +406,7 @@ static enum res
 one_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t rows,
     uint64_t below)
 {
-	if (run->options == NULL)
+	if (run->options == NULL && run->each == NULL)
 		return count_db(run, v, db, rows);
 	return search_db(run, v, db, below);
 }
@@ -508,6 +513,8 @@ run_all(struct run *run)
 		struct shard_view *v = &run->reader->shards[i];
 		struct err why = { "" };
 		uint64_t below = below_in(&place, v);
+		if (strcmp(v->entry.family, STORE_AUDIT_FAMILY) == 0)
+			continue; /* no mail is there */
 		if (v->entry.status != RES_OK) {
 			err_set(&why, "%s: %s", v->entry.dir,
 			    res_text(v->entry.status));
@@ -585,4 +592,34 @@ archive_count(struct archive_reader *reader, struct arena *a,
 	*out_count = run.total;
 	*out_coverage = coverage;
 	return RES_OK;
+}
+
+enum res
+archive_match(struct archive_reader *reader, uint32_t shard, struct arena *a,
+    const struct query *q, struct err *err,
+    void (*each)(void *context, uint64_t number), void *context,
+    struct search_coverage *out_coverage)
+{
+	struct search_coverage coverage = { 0 };
+	struct run run = { .reader = reader,
+		.a = a,
+		.q = q,
+		.err = err,
+		.deadline = INT64_MAX,
+		.each = each,
+		.each_context = context,
+		.coverage = &coverage };
+	enum res r = reader_refresh(reader, err);
+	if (r != RES_OK)
+		return r;
+	struct shard_view *v = reader_find(reader, shard);
+	if (v == NULL)
+		return RES_NOTFOUND;
+	r = reader_begin(reader, v, err);
+	if (r != RES_OK)
+		return r;
+	r = search_shard(&run, v, UINT64_MAX);
+	reader_end(v);
+	*out_coverage = coverage;
+	return r;
 }

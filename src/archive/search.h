@@ -65,6 +65,14 @@ HN_CHECK enum res archive_count(struct archive_reader *r, struct arena *a,
     const struct query *q, struct err *err, uint64_t *out_count,
     struct search_coverage *out_coverage);
 
+/* Every match in one shard, further deliveries too, in no order and however
+ * long it takes; `each` gets frame numbers. What is not indexed yet counts in
+ * *out_coverage. Any error: not all was looked at. */
+HN_CHECK enum res archive_match(struct archive_reader *r, uint32_t shard,
+    struct arena *a, const struct query *q, struct err *err,
+    void (*each)(void *context, uint64_t number), void *context,
+    struct search_coverage *out_coverage);
+
 /* --- one message --- */
 struct archived {
 	uint64_t id;

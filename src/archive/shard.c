@@ -47,9 +47,8 @@ shard_new(const struct shard_env *env)
 	return s;
 }
 
-/* RES_DENIED when another process has it. */
-static enum res
-lock_shard(const struct archive_io *io, const char *dir, int *out)
+enum res
+shard_lock(const struct archive_io *io, const char *dir, int *out)
 {
 	char path[PATH_MAX];
 	enum res r = io_path(path, "%s/LOCK", dir);
@@ -182,7 +181,7 @@ shard_create(const struct shard_env *env, const char *family,
 	if (r == RES_OK)
 		r = make_shard_dir(s, family, period);
 	if (r == RES_OK)
-		r = lock_shard(env->io, s->dir, &s->lock);
+		r = shard_lock(env->io, s->dir, &s->lock);
 	if (r == RES_OK)
 		r = write_header(s);
 	if (r == RES_OK)
@@ -387,19 +386,24 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
     uint64_t floor, struct err *err, struct shard **out)
 {
 	struct segment_reader *reader = NULL;
+	struct erasures erased;
+	struct arena *a = arena_new(ERASURES_ARENA);
 	struct recovery *rec = malloc(sizeof *rec);
 	struct shard *s = shard_new(env);
-	enum res r = s != NULL && rec != NULL ? RES_OK : RES_NOMEM;
+	enum res r =
+	    s != NULL && rec != NULL && a != NULL ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
 		r = io_path(s->dir, "%s", entry->dir);
 	if (r == RES_OK)
-		r = lock_shard(env->io, s->dir, &s->lock);
+		r = shard_lock(env->io, s->dir, &s->lock);
 	if (r == RES_DENIED)
 		err_set(err, "%s: another process writes there", entry->dir);
 	if (r == RES_OK)
 		r = open_segment(s);
 	if (r == RES_OK)
 		r = segment_reader_open(s->dir, env->io, err, &reader);
+	if (r == RES_OK)
+		r = erasures_read(s->dir, a, err, &erased);
 	if (r == RES_OK) {
 		struct index_position applied;
 		uint64_t checked = 0;
@@ -411,8 +415,8 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 			remember_note, s, s->notes.size };
 		if (r == RES_OK)
 			r = recover_scan(reader,
-			    checked > floor ? checked : floor, checked, &seen,
-			    rec);
+			    checked > floor ? checked : floor, checked,
+			    &erased, &seen, rec);
 	}
 	if (r == RES_OK)
 		r = settle(s, rec);
@@ -421,6 +425,7 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 	if (r == RES_OK)
 		r = secure_names(s);
 	segment_reader_close(&reader);
+	arena_free(&a);
 	free(rec);
 	if (r != RES_OK) {
 		err_set(err, "%s: cannot be recovered: %s", entry->dir,
@@ -449,7 +454,7 @@ shard_cut(const struct shard_env *env, const char *dir, uint64_t bytes)
 	uint64_t size;
 	enum res r = io_path(path, "%s/segment", dir);
 	if (r == RES_OK)
-		r = lock_shard(io, dir, &lock);
+		r = shard_lock(io, dir, &lock);
 	if (r != RES_OK)
 		return r;
 	int fd = io->open(io, path, O_RDWR, 0);

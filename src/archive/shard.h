@@ -99,6 +99,11 @@ HN_CHECK enum res shard_open(const struct shard_env *env,
     const struct shard_entry *entry, uint64_t floor, struct err *err,
     struct shard **out);
 
+/* RES_DENIED when another process, or another part of ours, has the shard.
+ * Closing `*out` gives it back. */
+HN_CHECK enum res shard_lock(
+    const struct archive_io *io, const char *dir, int *out);
+
 /* Give a draft its place behind `at` (the end of the group so far), as a
  * delivery when its content is here already. `group` are the `count` drafts
  * placed before it in this group. RES_INVALID: its dictionary is not here. */

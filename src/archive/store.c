@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/erase.h"
+#include "archive/expire.h"
 #include "archive/notary.h"
 #include "archive/spool.h"
 #include "archive/writer.h"
@@ -27,10 +29,14 @@ struct store {
 	struct shard_env env;
 	uint64_t roll_bytes;
 	int64_t retry_us;
-	bool without_index, by_date;
+	bool without_index, by_date, on_demand;
 	struct clock clock;
 	void (*alarm)(void *context, const char *line);
 	void *alarm_context;
+	/* finishes what a crash left of erasures */
+	pthread_t finisher;
+	bool has_finisher;
+	atomic_bool stop_finisher;
 	pthread_mutex_t alarm_mutex; /* guards the next two */
 	struct err last_alarm;
 	int64_t last_alarm_us;
@@ -229,6 +235,29 @@ clean_temporary(struct store *s)
 	closedir(d);
 }
 
+static void *
+finisher_main(void *arg)
+{
+	struct store *s = arg;
+	erase_finish_pending(s, &s->stop_finisher);
+	return NULL;
+}
+
+/* What recovery needs of erasures is done before mail is taken; the indexes
+ * follow while it is. */
+static enum res
+start_all(struct store *s, struct err *err)
+{
+	size_t pending;
+	expire_clean(s);
+	erase_redo(s, &pending);
+	enum res r = start_families(s, err);
+	if (r == RES_OK && pending > 0)
+		s->has_finisher = pthread_create(&s->finisher, NULL,
+				      finisher_main, s) == 0;
+	return r;
+}
+
 enum res
 store_open(
     const struct store_options *o, struct err *err, struct store **out)
@@ -255,6 +284,7 @@ store_open(
 	s->retry_us = o->retry_us;
 	s->without_index = o->without_index;
 	s->by_date = o->by_date;
+	s->on_demand = o->on_demand;
 	s->clock = o->clock;
 	s->max_packers = packer_limit();
 	enum res r = io_path(s->path, "%s", o->path);
@@ -263,7 +293,7 @@ store_open(
 	if (r == RES_OK) {
 		clean_temporary(s);
 		if (!o->on_demand)
-			r = start_families(s, err);
+			r = start_all(s, err);
 	}
 	if (r == RES_OK && o->signer != NULL && o->checkpoint_us > 0)
 		r = notary_start(s, o->checkpoint_us, &s->notary);
@@ -283,6 +313,9 @@ store_close(struct store **store)
 	if (s == NULL)
 		return;
 	notary_stop(&s->notary);
+	s->stop_finisher = true;
+	if (s->has_finisher)
+		pthread_join(s->finisher, NULL);
 	for (size_t i = 0; i < s->writer_count; i++)
 		writer_free(&s->writers[i]);
 	for (size_t i = 0; i < s->idle; i++)
@@ -397,6 +430,38 @@ store_checkpoint(struct store *s, store_checkpoint_fn told, void *context)
 	}
 	atomic_store(&s->unsigned_told, failed > 0);
 	return failed;
+}
+
+/* --- for those who change finished shards --- */
+
+const struct shard_env *
+store_env(const struct store *s)
+{
+	return &s->env;
+}
+
+struct clock
+store_clock(const struct store *s)
+{
+	return s->clock;
+}
+
+bool
+store_is_on_demand(const struct store *s)
+{
+	return s->on_demand;
+}
+
+enum res
+store_leave(struct store *s, const char *family, uint32_t shard)
+{
+	struct writer *w = NULL;
+	pthread_mutex_lock(&s->mutex);
+	for (size_t i = 0; i < s->writer_count; i++)
+		if (strcmp(writer_family(s->writers[i]), family) == 0)
+			w = s->writers[i];
+	pthread_mutex_unlock(&s->mutex);
+	return w != NULL ? writer_leave(w, shard) : RES_OK;
 }
 
 void

@@ -65,6 +65,9 @@ const uint8_t *spool_sha256(const struct spool *sp);
 /* Messages of this family come from any time: they are filed by their own
  * month, and wait when the index is far behind. */
 #define STORE_IMPORT_FAMILY "import"
+/* Events (audit.h), and what holds keep of shards that expired (held.h). */
+#define STORE_AUDIT_FAMILY "audit"
+#define STORE_HOLD_FAMILY  "hold"
 
 struct store_message {
 	const char *family;      /* "mail" */
@@ -92,6 +95,16 @@ typedef void (*store_checkpoint_fn)(void *context, const char *family,
     enum res r, struct str note);
 unsigned store_checkpoint(
     struct store *s, store_checkpoint_fn told, void *context);
+
+/* --- for those who change finished shards (keeping.h) --- */
+struct shard_env;
+const struct shard_env *store_env(const struct store *s);
+struct clock store_clock(const struct store *s);
+bool store_is_on_demand(const struct store *s);
+/* If a writer of ours has this shard open, it is sealed and left; its lock is
+ * free when its index is complete. Mail goes on in a new one. */
+HN_CHECK enum res store_leave(
+    struct store *s, const char *family, uint32_t shard);
 
 /* --- counters for status and tests --- */
 struct store_counters {

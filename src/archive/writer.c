@@ -35,6 +35,7 @@ struct job {
 	enum res result;
 	uint64_t id;
 	bool moved; /* its body file stands in the shard */
+	uint32_t leave; /* no draft: a shard to be left */
 };
 
 struct writer {
@@ -644,6 +645,20 @@ take_group(struct writer *w)
 	return n;
 }
 
+/* Somebody wants to change the shard: only finished ones are. */
+static void
+leave_shard(struct writer *w, struct job *j)
+{
+	struct shard *s = w->shard;
+	j->result = RES_OK;
+	if (s == NULL || s->header.number != j->leave)
+		return;
+	if (shard_writable(s))
+		j->result = shard_seal(s, clock_now_us(&w->clock));
+	if (j->result == RES_OK || s->poisoned)
+		retire(w, true);
+}
+
 /* A signed note goes into the shard it was made for, or nowhere. */
 static void
 write_note(struct writer *w, struct job *j)
@@ -678,8 +693,11 @@ writer_main(void *arg)
 		if (w->first == NULL)
 			break;
 		size_t count = take_group(w);
+		bool leave = w->group[0]->leave != 0;
 		pthread_mutex_unlock(&w->mutex);
-		if (w->group[0]->draft == NULL)
+		if (leave)
+			leave_shard(w, w->group[0]);
+		else if (w->group[0]->draft == NULL)
 			write_note(w, w->group[0]);
 		else
 			write_group(w, count);
@@ -790,6 +808,14 @@ writer_submit(struct writer *w, struct draft *d, uint64_t *out_id)
 	do_job(w, &j);
 	if (j.result == RES_OK)
 		*out_id = j.id;
+	return j.result;
+}
+
+enum res
+writer_leave(struct writer *w, uint32_t shard)
+{
+	struct job j = { .leave = shard, .result = RES_IO };
+	do_job(w, &j);
 	return j.result;
 }
 

@@ -59,6 +59,8 @@ HN_CHECK enum res writer_submit(
 HN_CHECK enum res writer_checkpoint(struct writer *w, struct buf *out);
 /* What drafts for this writer are best packed with; a reference, or NULL. */
 struct dictionary *writer_dictionary(struct writer *w);
+/* Seal and leave the shard of this number, if it is the open one. */
+HN_CHECK enum res writer_leave(struct writer *w, uint32_t shard);
 void writer_counters(struct writer *w, struct writer_counters *out);
 const char *writer_family(const struct writer *w);
 

@@ -46,8 +46,9 @@ check_archive(const struct archive_rule *r)
 		return "says neither keep nor family";
 	if (r->keep == 0 && r->family.len != 0)
 		return "says keep = no and a family";
-	if (str_eq(r->family, STR("audit")) || str_eq(r->family, STR("import")))
-		return "names a family that is reserved (audit, import)";
+	if (str_eq(r->family, STR("audit")) ||
+	    str_eq(r->family, STR("hold")) || str_eq(r->family, STR("import")))
+		return "names a family that is reserved (audit, hold, import)";
 	return NULL;
 }
 
@@ -79,6 +80,10 @@ check_section(enum section_kind kind, void *base, const char *label,
 	case SECTION_RETENTION:
 		if (((struct retention_rule *)base)->keep_s < 0)
 			wrong = "says no keep";
+		else if (str_eq(((struct retention_rule *)base)->family,
+			     STR("hold")))
+			wrong = "names a family that is kept as long as "
+				"something holds it";
 		break;
 	case SECTION_COUNT:
 		break;

@@ -296,7 +296,7 @@ static const struct option retention_options[] = {
 	{ "keep", "retention", OPT_SECONDS, NULL,
 	    offsetof(struct retention_rule, keep_s),
 	    .help = "how long mail of the family stays", .empty = "forever",
-	    .min = DAY, .max = 200 * 365 * DAY, .later = true },
+	    .min = DAY, .max = 200 * 365 * DAY },
 };
 
 #define TABLE(rows)                                                            \

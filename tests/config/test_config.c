@@ -421,7 +421,10 @@ static const struct {
 	    "test.conf:3: 'keep' is already set in line 2" },
 	{ "[retention a]\n", "test.conf:1: [retention a] says no keep" },
 	{ "[retention a]\nkeep = 1h\n",
-	    "test.conf:2: keep: this version knows only 'forever'" },
+	    "test.conf:2: keep: '1h' is outside 1d to 200y" },
+	{ "[retention hold]\nkeep = 7d\n",
+	    "test.conf:1: [retention hold] names a family that is kept as "
+	    "long as something holds it" },
 	{ "[retention A]\n",
 	    "test.conf:1: retention: 'A' is not a family name (a-z, 0-9, '-', "
 	    "at most 31)" },
@@ -441,7 +444,7 @@ static const struct {
 	    "test.conf:1: [archive a] says keep = no and a family" },
 	{ "[archive a]\nlarger = 1M\nfamily = audit\n",
 	    "test.conf:1: [archive a] names a family that is reserved (audit, "
-	    "import)" },
+	    "hold, import)" },
 	{ "[archive a]\nverdict = dmarc=fail\nkeep = no\n",
 	    "test.conf:2: verdict: 'dmarc=fail' is not METHOD:RESULT, such as "
 	    "dmarc:fail" },

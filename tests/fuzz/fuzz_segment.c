@@ -109,7 +109,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (segment_reader_open("/x", &io, NULL, &r) != RES_OK)
 		abort();
 	read_all(r);
-	if (recover_scan(r, 0, 0, NULL, &rec) == RES_OK && rec.end > all)
+	if (recover_scan(r, 0, 0, NULL, NULL, &rec) == RES_OK && rec.end > all)
 		abort();
 	segment_reader_close(&r);
 	return 0;
