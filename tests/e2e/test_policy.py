@@ -69,6 +69,9 @@ def rig():
         return rigs[0]
     r = stage.Rig({"dmarc": "reject", "spf_reject": "fail permerror",
                    "received_spf": "yes", "trusted_relays": RELAY[0],
+                   "arc": "seal", "arc_domain": "example.org",
+                   "arc_seal": "forward@example.org",
+                   "trusted_sealers": "example.org",
                    "on_dns_error": "tempfail" + "\n" + SECTIONS})
     rigs.append(r)
     r.zone += ZONE
@@ -233,6 +236,42 @@ def never_judged():
         tap.check(postfix.values(copy, "Authentication-Results"), [])
 
 
+def trusted_sealer():
+    """Sealed here, it comes back from a forwarder that breaks SPF."""
+    r = rig()
+    copy = r.receive(r.mail("news@sender.example", "x"),
+                     to=["forward@example.org"])
+    tap.check(dmarc_of(copy), ["pass"])
+    tap.check(len(postfix.values(copy, "ARC-Seal")), 1, "seals")
+    raw = copy[copy.index(b"ARC-Seal:"):].replace(b"\n", b"\r\n")
+    back = r.receive(raw, sender="x@nospf.example", client=stage.STRANGER)
+    tap.check(dmarc_of(back), ["fail"])
+    tap.check(stage.results(back)["arc"], ["pass"])
+    wait_explained(queue_id(back), "The reason: sealed by a trusted sealer "
+                   "(in reports: trusted_forwarder)")
+    # a seal over something else is none
+    refused_raw = raw.replace(b"Hello", b"Hallo")
+    try:
+        r.receive(refused_raw, sender="x@nospf.example",
+                  client=stage.STRANGER)
+        raise AssertionError("accepted")
+    except postfix.Refused as e:
+        tap.check_in("5.7.26", e.text, "reply")
+
+
+def evidence():
+    """The answers that a verdict rests on stand beside the message."""
+    r = rig()
+    qid = queue_id(forged(author="a@listed.example"))
+    found = r.search(f"qid:{qid}")
+    tap.check(len(found), 1, "hits")
+    said = r.hanaper("archive", "show", "--evidence",
+                     str(found[0]["id"])).stdout
+    for words in (b"_dmarc.listed.example", b"v=DMARC1; p=reject",
+                  b"nospf.example"):
+        tap.check_in(words, said, "evidence")
+
+
 def as_of_the_hop_before():
     """Judged as of the client that our other MX names, not as of that MX."""
     r = rig()
@@ -278,6 +317,8 @@ tap.run([
     ("a domain that is testing", testing),
     ("several From fields", many_from),
     ("authenticated and internal mail", never_judged),
+    ("a trusted sealer", trusted_sealer),
+    ("evidence in the archive", evidence),
     ("as of the hop before", as_of_the_hop_before),
     ("a queue id", by_queue_id),
 ], stage.why_not(), cleanup)
