@@ -5,18 +5,56 @@
 #include "base/hash.h"
 #include "flow/aggregate_row.h"
 
-#define SLOTS 131072 /* a power of two, over twice AGGREGATE_MAX_RECORDS */
-_Static_assert(SLOTS > 2 * AGGREGATE_MAX_RECORDS, "half of it stays empty");
+/* Most domains have few records: the tables begin small and double. Both are
+ * powers of two, and more than half of the slots stay free. */
+#define FIRST_ROOM 32
+#define SLOTS_EACH 4
 
 /* `slots` holds positions in `records`, plus one; 0 is free. */
 struct aggregate {
 	struct arena *arena;
 	struct aggregate_record *records;
 	uint32_t *slots;
-	size_t count;
+	size_t count, room; /* records; SLOTS_EACH slots for each of `room` */
 	struct str policy;
 	struct aggregate_counts counts;
 };
+
+/* Where the search for these bytes begins. */
+static size_t
+first_slot(const struct aggregate *g, struct str bytes)
+{
+	return (size_t)hash_bytes(bytes) & (SLOTS_EACH * g->room - 1);
+}
+
+static size_t
+next_slot(const struct aggregate *g, size_t at)
+{
+	return (at + 1) & (SLOTS_EACH * g->room - 1);
+}
+
+static bool
+set_room(struct aggregate *g, size_t room)
+{
+	struct aggregate_record *records =
+	    arena_array(g->arena, room, sizeof *records);
+	uint32_t *slots =
+	    arena_array(g->arena, SLOTS_EACH * room, sizeof *slots);
+	if (records == NULL || slots == NULL)
+		return false;
+	if (g->count != 0)
+		memcpy(records, g->records, g->count * sizeof *records);
+	g->records = records;
+	g->slots = slots;
+	g->room = room;
+	for (size_t i = 0; i < g->count; i++) {
+		size_t at = first_slot(g, records[i].bytes);
+		while (slots[at] != 0)
+			at = next_slot(g, at);
+		slots[at] = (uint32_t)i + 1;
+	}
+	return true;
+}
 
 struct aggregate *
 aggregate_new(struct arena *a)
@@ -25,10 +63,7 @@ aggregate_new(struct arena *a)
 	if (g == NULL)
 		return NULL;
 	g->arena = a;
-	g->records =
-	    arena_array(a, AGGREGATE_MAX_RECORDS, sizeof *g->records);
-	g->slots = arena_array(a, SLOTS, sizeof *g->slots);
-	return g->records != NULL && g->slots != NULL ? g : NULL;
+	return set_room(g, FIRST_ROOM) ? g : NULL;
 }
 
 /* Well-formed, with all that a report must tell. */
@@ -91,8 +126,8 @@ aggregate_earlier(const struct aggregate *g,
 static uint32_t *
 find_slot(struct aggregate *g, struct str bytes)
 {
-	size_t at = (size_t)hash_bytes(bytes) & (SLOTS - 1);
-	for (; g->slots[at] != 0; at = (at + 1) & (SLOTS - 1)) {
+	size_t at = first_slot(g, bytes);
+	for (; g->slots[at] != 0; at = next_slot(g, at)) {
 		const struct aggregate_record *r =
 		    &g->records[g->slots[at] - 1];
 		if (str_eq(r->bytes, bytes) &&
@@ -103,15 +138,17 @@ find_slot(struct aggregate *g, struct str bytes)
 }
 
 static bool
-keep_record(struct aggregate *g, uint32_t *slot, struct str bytes)
+keep_record(struct aggregate *g, struct str bytes)
 {
-	if (g->count == AGGREGATE_MAX_RECORDS)
+	if (g->count == AGGREGATE_MAX_RECORDS ||
+	    (g->count == g->room && !set_room(g, 2 * g->room)))
 		return false;
 	struct str copy = arena_dup(g->arena, bytes);
 	if (copy.ptr == NULL)
 		return false;
 	g->records[g->count] = (struct aggregate_record){ 1, copy, g->policy };
-	*slot = (uint32_t)++g->count;
+	*find_slot(g, bytes) = (uint32_t)g->count + 1;
+	g->count++;
 	return true;
 }
 
@@ -133,7 +170,7 @@ aggregate_add(struct aggregate *g, struct str row)
 	uint32_t *slot = find_slot(g, bytes);
 	if (*slot != 0)
 		g->records[*slot - 1].count++;
-	else if (!keep_record(g, slot, bytes))
+	else if (!keep_record(g, bytes))
 		g->counts.left_out++;
 	g->counts.records = g->count;
 }
