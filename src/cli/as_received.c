@@ -180,9 +180,11 @@ compare(struct check *c, uint64_t id, const struct results *then,
 		    i < now->count ? &now->items[i] : &nothing);
 	const struct result arc_then = { .word = then->arc };
 	const struct result arc_now = { .word = now->arc };
-	if (then->arc.len > 0)
+	/* most mail has no chain: not worth a line each */
+	if (then->arc.len > 0 && !(str_eq(then->arc, STR("none")) &&
+				     str_eq(now->arc, STR("none"))))
 		put_line(c, id, "arc", &arc_then, &arc_now);
-	else if (count == 0 && !c->all)
+	if (count == 0 && !c->all)
 		put_line(c, id, "dkim", &nothing, &nothing);
 	c->checked++;
 }
