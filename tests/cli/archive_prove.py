@@ -171,5 +171,64 @@ def verify_names_what_is_wrong():
         s.run("verify", "--all", "1.1", status=64)
 
 
+@cases.add
+def without_our_code():
+    if not tools():
+        raise tap.Skip("no openssl or no zstd command")
+    with Store() as s:
+        note = s.save("note", s.run("checkpoint"))
+        for i, id_ in enumerate(s.ids):
+            number = id_.split(".")[1]
+            out = s.path("body")
+            said = foreign("frame", s.segment(), number, "--body", out)
+            tap.check_in(b"META 3 b'sender@example.org'", said)
+            with open(out, "rb") as file:
+                tap.check(file.read(), MAIL[i], "the message")
+            for option in ([], ["--without-envelope"]):
+                proof = s.save("proof", s.run("prove", *option, id_))
+                said = foreign("check", proof, "--key", s.key, "--message",
+                               s.files[i])
+                tap.check_in(b"proved: frame 1." + number.encode(), said)
+        foreign("check", proof, "--message", s.files[0], status=1)
+        # a second delivery, and a body in a file of its own
+        large = s.path("large")
+        with open(large, "wb") as file:
+            file.write(b"Subject: large\r\n\r\n" + os.urandom(5 << 20))
+        for name in (s.files[0], large):
+            id_, = s.fill(name)
+            foreign("frame", s.segment(), id_.split(".")[1], "--body", out)
+            with open(out, "rb") as got, open(name, "rb") as want:
+                assert got.read() == want.read(), name
+        foreign("note", note, "--key", s.key)
+        note = s.save("note", s.run("checkpoint"))
+        with open(note) as file:
+            size, root = file.read().split("\n")[1:3]
+        tap.check(foreign("tree", s.segment(), size).decode().split(),
+                  [size, root], "the tree")
+        s.fill(s.save("more", "Subject: more\r\n\r\n"))
+        later = s.save("later", s.run("checkpoint"))
+        joined = s.save("joined", s.run("prove", "--consistency", later,
+                                        note))
+        tap.check_in(b"begin with those", foreign("check", joined, "--key",
+                                                  s.key))
+        # and it refuses what is wrong
+        with open(proof, "rb") as file:
+            data = bytearray(file.read())
+        for at in (20, 200, data.index(b"leaf") + 8, len(data) - 20):
+            data[at] ^= 1
+            with open(proof, "wb") as file:
+                file.write(data)
+            foreign("check", proof, "--key", s.key, status=1)
+            data[at] ^= 1
+        with open(note, "r+b") as file:
+            file.seek(40)
+            file.write(b"9")
+        foreign("note", note, "--key", s.key, status=1)
+        with open(s.segment(), "r+b") as file:
+            file.seek(4096 + 130)
+            file.write(b"!!!")
+        foreign("frame", s.segment(), "0", status=1)
+
+
 if __name__ == "__main__":
     tap.run(cases)
