@@ -27,18 +27,30 @@ struct scan {
 
 /* --- characters --- */
 
+#define ALNUM     1
+#define CONNECTOR 2 /* holds addresses and domain names together */
+
+/* clang-format off */
+static const uint8_t classes[256] = {
+	['0'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	['A'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	['a'] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	['.'] = 2, ['-'] = 2, ['_'] = 2, ['@'] = 2, ['+'] = 2, ['='] = 2,
+};
+/* clang-format on */
+
 static bool
 is_alnum(unsigned char c)
 {
-	return ascii_is_alpha((char)c) || ascii_is_digit((char)c);
+	return classes[c] == ALNUM;
 }
 
-/* Holds addresses and domain names together. */
 static bool
 is_connector(unsigned char c)
 {
-	return c == '.' || c == '-' || c == '_' || c == '@' || c == '+' ||
-	    c == '=';
+	return classes[c] == CONNECTOR;
 }
 
 static bool
@@ -378,6 +390,36 @@ split_run(struct scan *s, struct str run, bool ascii, bool alone, bool more)
 		split_mixed(s, run, more);
 }
 
+/* A word of ASCII letters and digits with a blank or the like behind it, as
+ * nearly all are: lower case, emitted, its length returned. 0: it takes more
+ * than this to tell. */
+static size_t
+simple_word(struct scan *s, struct str rest)
+{
+	char lower[TOKENIZER_BASE64_RUN];
+	size_t n = 0;
+	while (n < rest.len && n < sizeof lower &&
+	    is_alnum((unsigned char)rest.ptr[n])) {
+		lower[n] = ascii_lower(rest.ptr[n]);
+		n++;
+	}
+	if (n == 0 || n == sizeof lower)
+		return 0;
+	if (n < rest.len) {
+		unsigned char c = (unsigned char)rest.ptr[n];
+		if (c >= 0x80 || c == '+' || c == '=' || c == '/')
+			return 0;
+		/* a connector only counts between two others */
+		if (is_connector(c) && n + 1 < rest.len) {
+			c = (unsigned char)rest.ptr[n + 1];
+			if (c >= 0x80 || is_alnum(c) || is_connector(c))
+				return 0;
+		}
+	}
+	emit(s, str_of(lower, n), false);
+	return n;
+}
+
 static size_t
 split_marked(struct scan *s, struct str text)
 {
@@ -399,6 +441,11 @@ split_text(struct scan *s, struct str text)
 		s->offset = at;
 		if (c < 0x80 && !is_alnum(c)) {
 			at++;
+			continue;
+		}
+		size_t simple = simple_word(s, rest);
+		if (simple > 0) {
+			at += simple;
 			continue;
 		}
 		if (str_starts(rest, STR(TOKENIZER_FACT_MARK))) {
@@ -566,11 +613,16 @@ tokenizer_fact(struct buf *out, struct str key, struct str value)
 	buf_add_c(out, TOKENIZER_FACT_MARK);
 	buf_add_str(out, key);
 	buf_add_char(out, '=');
+	size_t used = out->len - from, room = 0;
+	if (used < TOKENIZER_MAX_MARKED)
+		room = TOKENIZER_MAX_MARKED - used;
+	value = str_sub(value, 0, room);
+	char *to = buf_reserve(out, value.len);
+	if (to == NULL)
+		return;
 	for (size_t i = 0; i < value.len; i++) {
 		unsigned char c = (unsigned char)value.ptr[i];
-		if (out->len - from == TOKENIZER_MAX_MARKED)
-			break;
-		buf_add_char(out,
-		    c <= ' ' || c == 0x7f ? '_' : ascii_lower((char)c));
+		to[i] = c <= ' ' || c == 0x7f ? '_' : ascii_lower((char)c);
 	}
+	out->len += value.len;
 }

@@ -161,8 +161,11 @@ find_row(struct str name)
 			return NULL;
 		key[len++] = c;
 	}
+	if (len == 0)
+		return NULL;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (str_eq(str_of(key, len), str_c(rows[i].name)))
+		if (rows[i].name[0] == key[0] &&
+		    str_eq(str_of(key, len), str_c(rows[i].name)))
 			return &rows[i];
 	return NULL;
 }

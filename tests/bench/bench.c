@@ -125,16 +125,39 @@ bench_wanted(const char *part)
 	return only == NULL || only[0] == '\0' || strcmp(only, part) == 0;
 }
 
-long
-bench_peak_kib(void)
+static long
+status_kib(const char *name)
 {
 	char line[256];
 	long kib = 0;
+	size_t len = strlen(name);
 	FILE *f = fopen("/proc/self/status", "re");
 	while (f != NULL && fgets(line, sizeof line, f) != NULL)
-		if (strncmp(line, "VmHWM:", 6) == 0)
-			kib = strtol(line + 6, NULL, 10);
+		if (strncmp(line, name, len) == 0)
+			kib = strtol(line + len, NULL, 10);
 	if (f != NULL)
 		fclose(f);
 	return kib;
+}
+
+long
+bench_peak_kib(void)
+{
+	return status_kib("VmHWM:");
+}
+
+long
+bench_current_kib(void)
+{
+	return status_kib("VmRSS:");
+}
+
+void
+bench_reset_peak(void)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "we");
+	if (f == NULL)
+		return;
+	fputs("5", f);
+	fclose(f);
 }

@@ -38,7 +38,10 @@ int bench_finish(void);
 /* Whether this part was asked for: BENCH in the environment, or all. */
 bool bench_wanted(const char *part);
 
-/* Peak resident memory of this process in KiB. */
+/* Peak resident memory of this process in KiB, since the start or since
+ * bench_reset_peak; and the present one. */
 long bench_peak_kib(void);
+long bench_current_kib(void);
+void bench_reset_peak(void);
 
 #endif
