@@ -7,13 +7,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "archive/ahead.h"
 #include "archive/index.h"
 #include "base/clock.h"
 
 /* After an error of the index. */
 #define RETRY_US 10000000
-/* Bytes of one message's META and texts on the way to the index. */
-#define FRAME_ARENA ((size_t)32 << 20)
 
 struct applier {
 	char *dir;
@@ -30,9 +29,8 @@ struct applier {
 	/* any thread */
 	atomic_uint_fast64_t durable_frames, applied_frames;
 	/* the thread's own */
-	struct segment_reader *reader;
+	struct ahead *ahead;
 	struct index_writer *index;
-	struct entry_builder *builder;
 	bool alarmed;
 };
 
@@ -61,7 +59,7 @@ alarm_once(struct applier *a, const char *what, const char *why)
 static enum res
 open_index(struct applier *a, uint64_t durable, struct err *err)
 {
-	const struct shard_header *shard = segment_reader_shard(a->reader);
+	const struct shard_header *shard = ahead_shard(a->ahead);
 	enum res r = index_open(a->dir, shard, err, &a->index);
 	if (r == RES_OK && index_position(a->index)->offset > durable) {
 		alarm_line(a, "the index is ahead of the segment: acknowledged "
@@ -84,57 +82,38 @@ static enum res
 prepare(struct applier *a, uint64_t durable, struct err *err)
 {
 	enum res r = RES_OK;
-	if (a->builder == NULL && (a->builder = entry_builder_new()) == NULL)
-		return RES_NOMEM;
-	if (a->reader == NULL)
-		r = segment_reader_open(a->dir, NULL, err, &a->reader);
+	if (a->ahead == NULL)
+		r = ahead_start(a->dir, err, &a->ahead);
 	if (r == RES_OK && a->index == NULL)
 		r = open_index(a, durable, err);
 	return r;
 }
 
 static enum res
-apply_frame(struct applier *a, const struct segment_frame *f, struct err *err)
+apply_item(struct applier *a, const struct ahead_item *item, struct err *err)
 {
-	struct arena *arena = arena_new(FRAME_ARENA);
-	struct entry e;
-	struct err why = { "" };
-	if (arena == NULL)
-		return RES_NOMEM;
-	enum res r = entry_build(a->builder, arena, a->reader, f, &why, &e);
-	if (r == RES_OK)
-		r = index_add(a->index, &e, err);
-	else if (r == RES_NOTFOUND)
-		r = RES_OK;
-	else if (r == RES_CORRUPT || r == RES_LIMIT) {
-		alarm_line(a, "a frame is not indexed", why.text);
-		r = RES_OK;
-	} else {
-		err_set(err, "%s", why.text);
+	switch (item->res) {
+	case RES_OK:
+		return index_add(a->index, &item->entry, err);
+	case RES_NOTFOUND:
+		return RES_OK;
+	case RES_CORRUPT:
+	case RES_LIMIT:
+		alarm_line(a, "a frame is not indexed", item->why.text);
+		return RES_OK;
+	case RES_NOMEM:
+	case RES_SYNTAX:
+	case RES_IO:
+	case RES_AGAIN:
+	case RES_EXISTS:
+	case RES_DENIED:
+	case RES_UNSUPPORTED:
+	case RES_INVALID:
+	case RES_TIMEOUT:
+		break;
 	}
-	arena_free(&arena);
-	return r;
-}
-
-/* The frame at the position, or the next whole one behind damage. RES_NOTFOUND: none
- * before `durable`. */
-static enum res
-next_frame(struct applier *a, const struct index_position *at,
-    uint64_t durable, struct segment_frame *out)
-{
-	enum res r = segment_reader_at(a->reader, at->offset, out);
-	if (r == RES_CORRUPT || r == RES_NOTFOUND) {
-		enum res again = segment_reader_resync(
-		    a->reader, at->offset, at->frames, out);
-		if (again != RES_OK)
-			return again;
-		if (segment_frame_end(out) <= durable)
-			alarm_line(a, "damaged frames are not indexed", "");
-		r = RES_OK;
-	}
-	if (r == RES_OK && segment_frame_end(out) > durable)
-		return RES_NOTFOUND;
-	return r;
+	err_set(err, "%s", item->why.text);
+	return item->res;
 }
 
 /* One transaction. *out_more: there is more to do. */
@@ -148,26 +127,18 @@ apply_batch(struct applier *a, uint64_t durable, bool *out_more,
 		return RES_OK;
 	}
 	enum res r = index_begin(a->index, err);
-	size_t count = 0;
 	*out_more = true;
-	while (r == RES_OK && count < APPLIER_BATCH && *out_more) {
-		struct segment_frame f;
-		r = next_frame(a, &at, durable, &f);
-		if (r == RES_NOTFOUND) {
-			/* nothing whole up to there: damage at the end */
-			at.offset = durable;
-			*out_more = false;
-			r = RES_OK;
-			break;
-		}
-		if (r == RES_OK)
-			r = apply_frame(a, &f, err);
-		if (r != RES_OK)
-			break;
-		at.offset = segment_frame_end(&f);
-		at.frames = f.header.number + 1;
+	ahead_begin(a->ahead, at.offset, at.frames, durable);
+	for (size_t n = 0; r == RES_OK && n < APPLIER_BATCH && *out_more; n++) {
+		const struct ahead_item *item = ahead_take(a->ahead);
+		if (item->skipped)
+			alarm_line(a, "damaged frames are not indexed", "");
+		if (!item->end)
+			r = apply_item(a, item, err);
+		at.offset = item->next_offset;
+		at.frames = item->next_frames;
 		*out_more = at.offset < durable;
-		count++;
+		ahead_give(a->ahead);
 	}
 	if (r == RES_OK)
 		r = index_commit(a->index, at.offset, at.frames, err);
@@ -193,7 +164,7 @@ work(struct applier *a, uint64_t durable, bool *out_more)
 	    err.text[0] != '\0' ? err.text : res_text(r));
 	/* open anew: a damaged one is then replaced */
 	index_close(&a->index, false);
-	segment_reader_close(&a->reader);
+	ahead_stop(&a->ahead);
 	return r;
 }
 
@@ -242,8 +213,7 @@ applier_main(void *context)
 	    index_optimize(a->index, &err) != RES_OK)
 		alarm_line(a, "the postings are not merged", err.text);
 	index_close(&a->index, true);
-	segment_reader_close(&a->reader);
-	entry_builder_free(&a->builder);
+	ahead_stop(&a->ahead);
 	return NULL;
 }
 
