@@ -7,19 +7,27 @@
 #include "keys/digest.h"
 
 void
-draft_init(struct draft *d, enum frame_type type, int64_t time_us)
+draft_init_pooled(struct draft *d, enum frame_type type, int64_t time_us,
+    struct bufpool *pool)
 {
 	static const char room[FRAME_HEADER_BYTES];
 	*d = (struct draft){ .header = { .type = (uint8_t)type,
-				 .time_us = time_us } };
-	buf_init(&d->bytes, DRAFT_MAX_BYTES);
+				 .time_us = time_us },
+		.pool = pool };
+	d->bytes = bufpool_take(pool, DRAFT_MAX_BYTES);
 	buf_add(&d->bytes, room, sizeof room);
+}
+
+void
+draft_init(struct draft *d, enum frame_type type, int64_t time_us)
+{
+	draft_init_pooled(d, type, time_us, NULL);
 }
 
 void
 draft_done(struct draft *d)
 {
-	buf_done(&d->bytes);
+	bufpool_give(d->pool, &d->bytes);
 }
 
 /* Pad the block that ends at d->bytes.len and note length and CRC. */

@@ -6,6 +6,7 @@
 #ifndef ARCHIVE_DRAFT_H
 #define ARCHIVE_DRAFT_H
 
+#include "archive/bufpool.h"
 #include "archive/compress.h"
 #include "archive/leaf.h"
 #include "archive/segment.h"
@@ -23,9 +24,13 @@ struct draft {
 	uint8_t commitments[FRAME_BLOCKS][LEAF_HASH_BYTES];
 	struct frame_body body;
 	struct buf bytes;         /* header's place, then the blocks */
+	struct bufpool *pool;     /* where they come from; may be NULL */
 };
 
 void draft_init(struct draft *d, enum frame_type type, int64_t time_us);
+/* The same, with memory from a pool. */
+void draft_init_pooled(struct draft *d, enum frame_type type, int64_t time_us,
+    struct bufpool *pool);
 void draft_done(struct draft *d);
 
 /* META, EVIDENCE or EDITS, in this order; nothing for an empty text.

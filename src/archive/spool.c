@@ -13,6 +13,7 @@ struct spool {
 	struct arena *arena;
 	const struct archive_io *io;
 	const char *store_path;
+	struct bufpool *pool;
 	struct buf memory;    /* all of it, or what is not in the file yet */
 	int fd;               /* unlinked file; -1: none */
 	uint64_t in_file, bytes;
@@ -26,7 +27,7 @@ static void
 spool_release(void *arg)
 {
 	struct spool *sp = arg;
-	buf_done(&sp->memory);
+	bufpool_give(sp->pool, &sp->memory);
 	if (sp->fd >= 0)
 		sp->io->close(sp->io, sp->fd);
 	sp->fd = -1;
@@ -121,19 +122,20 @@ spool_finish(struct sink *s)
 }
 
 struct spool *
-spool_make(
-    struct arena *a, const struct archive_io *io, const char *store_path)
+spool_make(struct arena *a, const struct archive_io *io,
+    const char *store_path, struct bufpool *pool)
 {
 	struct spool *sp = ARENA_NEW(a, struct spool);
 	if (sp == NULL)
 		return NULL;
 	*sp = (struct spool){ .sink = { spool_push, spool_finish }, .arena = a,
-		.io = io, .store_path = store_path, .fd = -1 };
-	buf_init(&sp->memory, SPOOL_MAX_MEMORY);
+		.io = io, .store_path = store_path, .pool = pool, .fd = -1 };
+	sp->memory = bufpool_take(pool, SPOOL_MAX_MEMORY);
 	sp->digest = digest_sink(a, sp->sha256);
-	if (sp->digest == NULL || arena_on_free(a, spool_release, sp) != RES_OK)
-		return NULL;
-	return sp;
+	if (sp->digest != NULL && arena_on_free(a, spool_release, sp) == RES_OK)
+		return sp;
+	spool_release(sp);
+	return NULL;
 }
 
 struct sink *

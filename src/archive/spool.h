@@ -15,9 +15,10 @@
 
 struct spool;
 
-/* `store_path` must live as long as the arena. NULL without memory. */
-struct spool *spool_make(
-    struct arena *a, const struct archive_io *io, const char *store_path);
+/* `store_path` and the pool (may be NULL) must live as long as the arena. NULL
+ * without memory. */
+struct spool *spool_make(struct arena *a, const struct archive_io *io,
+    const char *store_path, struct bufpool *pool);
 /* Bytes spooled, and the first error of spooling. */
 uint64_t spool_bytes(const struct spool *sp);
 

@@ -46,6 +46,7 @@ struct store {
 	size_t writer_count;
 	struct packer *packers[MAX_PACKERS]; /* idle ones */
 	size_t idle, made, max_packers;
+	struct bufpool buffers;
 	struct notary *notary;
 	atomic_bool unsigned_told; /* said that signing fails */
 };
@@ -269,6 +270,7 @@ store_open(
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_mutex_init(&s->alarm_mutex, NULL);
 	pthread_cond_init(&s->packer_free, NULL);
+	bufpool_init(&s->buffers);
 	s->env = (struct shard_env){
 		.io = o->io != NULL ? o->io : &archive_io_system,
 		.store_path = s->path,
@@ -320,6 +322,7 @@ store_close(struct store **store)
 		writer_free(&s->writers[i]);
 	for (size_t i = 0; i < s->idle; i++)
 		packer_free(&s->packers[i]);
+	bufpool_done(&s->buffers);
 	pthread_cond_destroy(&s->packer_free);
 	pthread_mutex_destroy(&s->mutex);
 	pthread_mutex_destroy(&s->alarm_mutex);
@@ -330,7 +333,7 @@ store_close(struct store **store)
 struct spool *
 spool_new(struct arena *a, struct store *s)
 {
-	return spool_make(a, s->env.io, s->path);
+	return spool_make(a, s->env.io, s->path, &s->buffers);
 }
 
 /* --- one message --- */
@@ -383,7 +386,7 @@ store_submit(
 	enum res r = get_writer(s, m->family, &w);
 	if (r != RES_OK)
 		return r;
-	draft_init(&d, type, m->time_us);
+	draft_init_pooled(&d, type, m->time_us, &s->buffers);
 	struct dictionary *dictionary = writer_dictionary(w);
 	r = fill_draft(s, m, dictionary, &d);
 	bool in_file = (d.header.flags & FRAME_BODY_IN_FILE) != 0;
