@@ -1,7 +1,8 @@
-/* What the MTA is asked to change, as data. Deletes and changes come before
- * inserts, so that occurrences count the fields as they arrived; several
+/* What the MTA is asked to change, as data. Changes come first, then deletes,
+ * then inserts, so that occurrences count the fields as they arrived; several
  * fields of one name are deleted from the highest occurrence down, whether
- * the MTA renumbers or not (AR-R-07). */
+ * the MTA renumbers or not (AR-R-07). A change of a field that is not there
+ * would add it. */
 #include "auth/authres.h"
 #include "dns/psl.h"
 #include "flow/state.h"
@@ -32,7 +33,12 @@ edits_add(struct message *m, enum flow_edit_kind kind, unsigned index,
 		l->nomem = true;
 		return;
 	}
-	l->items[l->count++] = (struct flow_edit){ kind, index, name, copy };
+	size_t at = l->count++;
+	if (kind == EDIT_KIND_CHANGE) {
+		memmove(l->items + 1, l->items, at * sizeof *l->items);
+		at = 0;
+	}
+	l->items[at] = (struct flow_edit){ kind, index, name, copy };
 }
 
 static size_t
@@ -106,6 +112,12 @@ edit_of(const struct edit_list *l, const struct field *f)
 		    str_case_eq(str_c(l->items[i].name), f->name))
 			return &l->items[i];
 	return NULL;
+}
+
+bool
+edits_touch(const struct message *m, const struct field *f)
+{
+	return edit_of(&m->edits, f) != NULL;
 }
 
 struct header *

@@ -11,17 +11,22 @@
 
 /* --- who signs ------------------------------------------------------------ */
 
-static struct str
-author_address(struct message *m, struct str *out_local)
+/* Mostly one; all are of the one domain that from.state FROM_OK means. */
+static struct address_list
+authors(struct message *m)
 {
-	struct address_list list;
+	struct address_list list = { 0 };
 	const struct field *f = header_find(m->header, STR("From"));
 	if (f == NULL ||
-	    address_parse_list(m->arena, f->value, &list) != RES_OK ||
-	    list.count == 0)
-		return STR_EMPTY;
-	*out_local = list.items[0].local;
-	return arena_printf(m->arena, "%.*s@%.*s", STR_ARG(list.items[0].local),
+	    address_parse_list(m->arena, f->value, &list) != RES_OK)
+		list.count = 0;
+	return list;
+}
+
+static struct str
+author_address(struct message *m, const struct address *author)
+{
+	return arena_printf(m->arena, "%.*s@%.*s", STR_ARG(author->local),
 	    STR_ARG(m->from.domains[0]));
 }
 
@@ -104,12 +109,16 @@ is_signed(struct message *m, struct str domain)
 	return false;
 }
 
+/* Nobody but the one who logged in is an author. */
 static bool
-login_matches(const struct message *m, struct str address, struct str local)
+login_matches(struct message *m, const struct address_list *list)
 {
-	return m->auth.len != 0 &&
-	    str_case_eq(m->auth, str_chr(m->auth, '@') != SIZE_MAX ? address :
-								     local);
+	bool whole = str_chr(m->auth, '@') != SIZE_MAX, all = m->auth.len != 0;
+	for (size_t i = 0; all && i < list->count; i++)
+		all = str_case_eq(m->auth,
+		    whole ? author_address(m, &list->items[i]) :
+			    list->items[i].local);
+	return all && list->count != 0;
 }
 
 /* NULL: sign; else why not. */
@@ -117,7 +126,6 @@ static const char *
 choose(struct message *m)
 {
 	struct signer *signer = m->session->env->signer;
-	struct str local = STR_EMPTY;
 	if (signer == NULL)
 		return "no signer";
 	if (m->from.state != FROM_OK)
@@ -128,10 +136,11 @@ choose(struct message *m)
 		    "Signing is not available now");
 		return "signer unavailable";
 	}
-	struct str address = author_address(m, &local);
-	if (m->config->require_login_match &&
-	    !login_matches(m, address, local))
+	struct address_list list = authors(m);
+	if (m->config->require_login_match && !login_matches(m, &list))
 		return "login does not match the author";
+	struct str address = list.count != 0 ?
+	    author_address(m, &list.items[0]) : STR_EMPTY;
 	if (!by_table(m, address, m->from.domains[0]))
 		by_folder(m, m->from.domains[0]);
 	if (m->signing_count == 0)
@@ -151,7 +160,8 @@ has_long_line(const struct field *f)
 	struct str rest = f->value, line;
 	size_t used = f->name.len + 1;
 	while (str_split(&rest, '\n', &line)) {
-		if (used + line.len > LONGLINE_MAX_OCTETS + 1)
+		size_t cr = str_ends(line, STR("\r"));
+		if (used + line.len - cr > LONGLINE_MAX_OCTETS)
 			return true;
 		used = 0;
 	}
@@ -159,20 +169,22 @@ has_long_line(const struct field *f)
 }
 
 /* The same value folded before blanks, LF form, or ptr NULL when some stretch
- * without a blank is too long. */
+ * without a blank is too long. No line is made of blanks alone: some hops
+ * would take it for the end of the header. */
 static struct str
 refold(struct arena *a, const struct field *f)
 {
 	struct buf out;
 	buf_init(&out, 2 * f->value.len + 16);
 	size_t line = f->name.len + 1, i = 0;
-	bool good = true;
+	bool good = true, blank = false; /* of the line so far */
 	while (i < f->value.len) {
 		char c = f->value.ptr[i];
 		if (c == '\r' && i + 1 < f->value.len &&
 		    f->value.ptr[i + 1] == '\n') {
 			buf_add_char(&out, '\n');
 			line = 0;
+			blank = true;
 			i += 2;
 			continue;
 		}
@@ -180,8 +192,11 @@ refold(struct arena *a, const struct field *f)
 		while (i + word < f->value.len &&
 		    strchr(" \t\r", f->value.ptr[i + word]) == NULL)
 			word++;
-		if (ascii_is_wsp(c) && line > 1 && line + word > 76 && i > 0)
+		bool has_text = word > 1 || !ascii_is_wsp(c);
+		if (ascii_is_wsp(c) && has_text && !blank &&
+		    line + word > 76 && i > 0)
 			line = 0, buf_add_char(&out, '\n');
+		blank = blank && !has_text;
 		good = good && line + word <= LONGLINE_MAX_OCTETS;
 		buf_add(&out, f->value.ptr + i, word);
 		line += word;
@@ -212,7 +227,7 @@ treat_long_lines(struct message *m)
 {
 	for (size_t i = 0; i < header_count(m->header); i++) {
 		const struct field *f = header_at(m->header, i);
-		if (!has_long_line(f))
+		if (!has_long_line(f) || edits_touch(m, f))
 			continue;
 		struct str folded = STR_EMPTY;
 		if (m->config->long_lines == LONG_LINES_REFOLD)

@@ -177,6 +177,8 @@ void edits_add(struct message *m, enum flow_edit_kind kind, unsigned index,
     const char *name, struct str value);
 /* Delete the fields that pretend to be ours, highest occurrence first. */
 void edits_strip_forged(struct message *m);
+/* Whether an edit so far deletes or changes it. */
+bool edits_touch(const struct message *m, const struct field *f);
 /* The header as the MTA will have it after the deletes and changes so far;
  * the message's own when there are none. NULL without memory. */
 struct header *edits_header_after(struct message *m);

@@ -52,7 +52,7 @@ def rig():
     if "hold" not in rigs:
         rigs["hold"] = stage.Rig(
             {"arc": "seal", "arc_domain": "example.org",
-             "arc_seal": "list.example.org"},
+             "arc_seal": "list.example.org", "long_lines": "refold"},
             postfix_settings={"smtpd_end_of_data_restrictions":
                               "check_client_access static:hold"})
         rigs["hold"].start()
@@ -118,6 +118,27 @@ def sealed():
     tap.check(verdicts(raw, keys(r)), [True], "the sender's signature")
 
 
+def refolded():
+    """Long fields are folded anew beside forged ones that go: each edit
+    meets the field it is meant for."""
+    r = rig()
+    long = " (%s)" % ("x" * 60 + " ") * 20
+    forged = f"Authentication-Results: {stage.AUTHSERV}; spf=pass"
+    extra = "\r\n".join([
+        forged, "Authentication-Results: a.example; none" + long,
+        forged + long, "References:" + "".join(
+            f" <{i}@{'r' * 40}.example>" for i in range(25)), ""])
+    qid = r.mta.send(r.mail("jo@example.org", "long", extra=extra.encode()),
+                     "jo@example.org", ["you@remote.example"])
+    raw = queued(r, qid)
+    tap.check(verdicts(raw, keys(r)), [True, True], "signatures")
+    got = postfix.values(raw, "Authentication-Results")
+    tap.check([v.split(";")[0].strip() for v in got], ["a.example"], "results")
+    tap.check(len(postfix.values(raw, "References")), 1, "references")
+    tap.check(max(len(line) for line in raw.split(b"\r\n")) < 100, True,
+              "long lines")
+
+
 def port_of_sink(folder):
     port = postfix.free_port()
     argv = ["smtp-sink", "-u", "nobody", "-R", folder, "-d", "%M.",
@@ -171,5 +192,6 @@ def why_not():
 tap.run([(f"queue file: {shape}", lambda s=shape: queue_file(s))
          for shape in SHAPES]
         + [("queue file: results and a seal", sealed),
+           ("queue file: long fields beside forged ones", refolded),
            ("over SMTP to a next hop", next_hop)],
         why_not(), cleanup)

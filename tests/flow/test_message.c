@@ -286,6 +286,15 @@ why_it_was_not_signed(void **state)
 		    "ann@example.org", REPLY_ACCEPT, true },
 		{ "require_login_match = yes\n", "present",
 		    "Ann@Example.org", "ann@example.org", REPLY_ACCEPT, true },
+		/* no author besides the one who logged in */
+		{ "require_login_match = yes\n", "present", "ann",
+		    "ann@example.org, boss@example.org", REPLY_ACCEPT, false },
+		{ "require_login_match = yes\n", "present", "ann",
+		    "us: ann@example.org, boss@example.org;", REPLY_ACCEPT,
+		    false },
+		{ "require_login_match = yes\n", "present", "ann",
+		    "ann@example.org, Ann <ANN@example.org>", REPLY_ACCEPT,
+		    true },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -506,6 +515,108 @@ long_header_lines_are_refolded_before_signing(void **state)
 	rig_close(&r);
 }
 
+#define FORGED "Authentication-Results: mx.test.example; dkim=pass"
+#define FOREIGN "Authentication-Results: other.example; dkim=pass"
+
+/* `octets` of words without the field's first line's beginning. */
+static void
+add_words(struct buf *b, const char *begin, size_t octets, char filler)
+{
+	size_t from = b->len;
+	buf_add_c(b, begin);
+	while (b->len - from < octets)
+		buf_add_char(b,
+		    filler == ' ' || (b->len - from) % 10 != 0 ? filler : ' ');
+}
+
+/* What is done about header lines of 999 octets and more, and to which. */
+static void
+long_header_lines(void **state)
+{
+	static const struct {
+		const char *config, *before, *begin;
+		size_t octets;
+		char filler;
+		const char *after;
+		enum reply_kind reply;
+		const char *edits; /* kinds and occurrences */
+	} rows[] = {
+		{ "tempfail", "", "X: ", 998, 'x', "", REPLY_ACCEPT, "I1" },
+		{ "tempfail", "", "X: ", 999, 'x', "", REPLY_TEMPFAIL, "" },
+		{ "tempfail", "X:\r\n", " x", 998, 'x', "", REPLY_ACCEPT,
+		    "I1" },
+		{ "tempfail", "X:\r\n", " x", 999, 'x', "", REPLY_TEMPFAIL,
+		    "" },
+		{ "tempfail", "", "X: ", 998, 'x', "\r\n y", REPLY_ACCEPT,
+		    "I1" },
+		{ "tempfail", "", "X: ", 999, 'x', "\r\n y", REPLY_TEMPFAIL,
+		    "" },
+		{ "warn", "", "X: ", 2000, 'x', "", REPLY_ACCEPT, "I1" },
+		{ "refold", "", "X: ", 998, 'x', "", REPLY_ACCEPT, "I1" },
+		{ "refold", "", "X: ", 999, 'x', "", REPLY_ACCEPT, "C1 I1" },
+		{ "refold", "X: a\r\n", "X: ", 999, 'x', "", REPLY_ACCEPT,
+		    "C2 I1" },
+		/* no line of blanks alone is made: nothing can be done */
+		{ "refold", "", "X: ", 2000, ' ', "x", REPLY_ACCEPT, "I1" },
+		{ "refold", "", "X: ", 900, ' ', "x x x x x x x x x x x x x x "
+		  "x x x x x x x x x x x x x x x x x x x x x x x x x x x x x x "
+		  "x x x x x x x x x x x x x x x x x x x x x x", REPLY_ACCEPT,
+		    "C1 I1" },
+		{ "refold", "X: x\r\n",
+		    "                                                        "
+		    "                                                  x", 1100,
+		    'x', "", REPLY_ACCEPT, "C1 I1" },
+		/* one that goes away needs no care */
+		{ "tempfail", "", FORGED, 999, 'x', "", REPLY_ACCEPT, "D1 I1" },
+		{ "refold", "", FORGED, 999, 'x', "", REPLY_ACCEPT, "D1 I1" },
+		/* occurrences count the fields as they arrived */
+		{ "refold", FORGED "\r\n", FOREIGN, 999, 'x', "", REPLY_ACCEPT,
+		    "C2 D1 I1" },
+	};
+	static const char kinds[] = { [EDIT_KIND_INSERT] = 'I',
+		[EDIT_KIND_CHANGE] = 'C', [EDIT_KIND_DELETE] = 'D' };
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct rig r;
+		struct buf text, edits;
+		char config[128];
+		snprintf(config, sizeof config,
+		    "long_lines = %s\nrequire_published_key = no\n",
+		    rows[i].config);
+		rig_open(&r, config, NULL);
+		free(rig_add_key(&r, KEY_ED25519, "example.org", "s1"));
+		buf_init(&text, 65536);
+		buf_init(&edits, 1024);
+		buf_add_c(&text, rows[i].before);
+		add_words(&text, rows[i].begin, rows[i].octets, rows[i].filler);
+		buf_addf(&text, "%s\r\nFrom: a@example.org\r\n\r\nx\r\n",
+		    rows[i].after);
+		struct mail out = { .ip = "127.0.0.1", .from = "<a@b.example>",
+			.text = buf_cstr(&text) };
+		rig_send(&r, &out);
+		for (size_t n = 0; n < r.decision->edit_count; n++) {
+			const struct flow_edit *e = &r.decision->edits[n];
+			buf_addf(&edits, "%s%c%u", n != 0 ? " " : "",
+			    kinds[e->kind], e->index);
+			if (e->kind != EDIT_KIND_CHANGE)
+				continue;
+			struct str rest = str_c(e->value), line;
+			while (str_split(&rest, '\n', &line)) {
+				/* the first has the name before it */
+				assert_in_range(line.len, 1, 996);
+				assert_true(line.ptr == e->value ||
+				    str_trim(line).len != 0);
+			}
+		}
+		print_message("# row %zu\n", i);
+		assert_int_equal(r.decision->reply, rows[i].reply);
+		assert_string_equal(buf_cstr(&edits), rows[i].edits);
+		buf_done(&edits);
+		buf_done(&text);
+		rig_close(&r);
+	}
+}
+
 static void
 open_decisions(struct rig *r, const char *dir)
 {
@@ -702,6 +813,7 @@ main(void)
 		cmocka_unit_test(who_is_ours),
 		cmocka_unit_test(a_relay_of_ours_is_seen_through),
 		cmocka_unit_test(long_header_lines_are_refolded_before_signing),
+		cmocka_unit_test(long_header_lines),
 		cmocka_unit_test(mail_comes_back_with_its_token),
 		cmocka_unit_test(what_comes_back_is_sealed_as_it_arrived),
 	};
