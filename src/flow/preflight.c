@@ -18,6 +18,7 @@
 #include "flow/userview.h"
 #include "keys/keyring.h"
 #include "keys/signer.h"
+#include "mail/domain.h"
 
 struct preflight {
 	const struct config *config;
@@ -123,6 +124,31 @@ check_table(struct preflight *p, const struct keydir *d)
 	}
 }
 
+/* Reports must pass DMARC themselves (RUA-06). What a sign_table makes of
+ * their address is not looked at. */
+static void
+check_report_key(struct preflight *p, const struct keydir *d)
+{
+	const struct config *c = p->config;
+	size_t at = str_rchr(c->report_from, '@');
+	struct str domain = STR_EMPTY;
+	if (c->report != REPORT_SEND || c->sign_rule_count != 0 ||
+	    domain_normalize(p->arena, str_skip(c->report_from, at + 1),
+		&domain) != RES_OK)
+		return;
+	unsigned least = c->sign_subdomains ? 2 : domain_labels(domain);
+	for (unsigned n = domain_labels(domain); n >= least && n > 0; n--) {
+		struct str name = domain_last_labels(domain, n);
+		for (size_t i = first_of(d, name);
+		     i < d->count && str_eq(d->files[i].domain, name); i++)
+			if (d->files[i].state == KEY_STATE_ACTIVE)
+				return;
+	}
+	say(p, FINDING_WARNING, "report_from %.*s: there is no key of %.*s: "
+	    "reports are not signed, and receivers will not believe them",
+	    STR_ARG(c->report_from), STR_ARG(domain));
+}
+
 /* Every key can be loaded, and is strong enough. */
 static enum res
 check_each(struct preflight *p, const struct keydir *d, struct err *err)
@@ -172,6 +198,7 @@ check_keys(struct preflight *p, const struct keydir *keys)
 		return;
 	}
 	check_table(p, &dir);
+	check_report_key(p, &dir);
 	for (size_t i = 0; i < dir.count; i++)
 		active += dir.files[i].state == KEY_STATE_ACTIVE;
 	say(p, active != 0 ? FINDING_OK : FINDING_WARNING,

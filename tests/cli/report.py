@@ -244,6 +244,28 @@ def sending_must_be_wanted():
 
 
 @cases.add
+def reports_must_be_signed():
+    def check_says(*settings):
+        return subprocess.run([HANAPER, "check", "--no-dns", "-c",
+                               path("conf"), "-o", f"key_dir={path('keys')}",
+                               *settings], capture_output=True, text=True,
+                              check=False).stdout
+
+    def key(domain):
+        subprocess.run([HANAPER, "key", "generate", domain, "--key-dir",
+                        path("keys"), "--type", "ed25519"], check=True,
+                       capture_output=True)
+    key("other.example")
+    check_in("there is no key of us.example", check_says())
+    check("no key of" in check_says("-o", "report=collect"), False)
+    key("us.example")
+    check("no key of" in check_says(), False)
+    sub = ("-o", "report_from=dmarc@sub.us.example")
+    check_in("there is no key of sub.us.example", check_says(*sub))
+    check("no key of" in check_says(*sub, "-o", "sign_subdomains=yes"), False)
+
+
+@cases.add
 def a_dry_run_sends_nothing():
     said = report("send", "--dry-run", status=75).stdout.decode()
     check_in("2023-11-14 strict.example d@strict.example: would be sent", said)
