@@ -12,9 +12,13 @@
 
 static const struct command commands[] = {
 	{ "add", archive_add_main, "archive one message from standard input" },
+	{ "audit", archive_audit_main, "who searched, read, erased, held" },
 	{ "backup", archive_backup_main, "copy what is new of the store" },
 	{ "checkpoint", archive_checkpoint_main, "sign what is there now" },
+	{ "erase", archive_erase_main, "forget messages for good" },
+	{ "expire", archive_expire_main, "drop what is older than it is kept" },
 	{ "export", archive_export_main, "write messages out byte-exact" },
+	{ "hold", archive_hold_main, "keep what matches a query" },
 	{ "import", archive_import_main, "bring mbox, Maildir and eml files in" },
 	{ "key", archive_key_main, "the keys that sign it" },
 	{ "list", archive_list_main, "the newest messages" },
@@ -57,6 +61,8 @@ archive_place_option(
 	*out_status = EX_OK;
 	if (c == 'd') {
 		p->dir = value;
+	} else if (c == 0x100) {
+		p->unrecorded = true;
 	} else if (c == 'c') {
 		p->settings.path = value;
 	} else if (c == 'o') {

@@ -6,16 +6,21 @@
 
 #include "archive/search.h"
 #include "cli/cli.h"
+#include "cli/control.h"
 
 /* Options of every subcommand: `--dir DIR`, or the archive_dir of the
  * configuration (`-c CONFIG`, `-o NAME=VALUE`). */
 struct archive_place {
 	struct cli_settings settings;
 	const char *dir;
+	bool unrecorded; /* reading goes on when no event can be written */
 };
 #define ARCHIVE_PLACE_USAGE "[--dir DIR | -c CONFIG [-o NAME=VALUE]]"
 #define ARCHIVE_PLACE_SHORT "c:o:"
 #define ARCHIVE_PLACE_LONG { "dir", required_argument, NULL, 'd' }
+/* For those that show mail. */
+#define ARCHIVE_READ_LONG \
+	ARCHIVE_PLACE_LONG, { "unrecorded", no_argument, NULL, 0x100 }
 /* Whether `c` is one of them; *out_status is not EX_OK when it is wrong. */
 bool archive_place_option(
     struct archive_place *p, int c, const char *value, int *out_status);
@@ -41,6 +46,27 @@ int archive_print(struct buf *b);
 /* "2026-11-30 17:03:05" UTC. */
 void archive_put_time(struct buf *out, int64_t us);
 
+/* --- what the owner of the store does, or the daemon for him --- */
+
+/* Begin a request of flow/keeping.h about the store in `dir`. */
+void archive_keeping_begin(
+    struct buf *request, const char *command, const char *dir);
+/* Have the daemon that has the store do it, else do it ourselves, as the
+ * store's owner. `request` is used up. Returns EX_OK or, after a complaint,
+ * how to exit. */
+int archive_keeping(const struct archive_place *p, const char *command,
+    const char *dir, struct buf *request, struct arena *a,
+    struct control_answer *out);
+/* Write down that somebody reads: before anything is shown. Not EX_OK after a
+ * complaint: then nothing may be shown. With p->unrecorded the system's log
+ * has it instead. */
+int archive_event(const struct archive_place *p, const char *action,
+    const char *dir, struct str query, const uint64_t *ids, size_t count);
+
+int archive_audit_main(int argc, char **argv);
+int archive_erase_main(int argc, char **argv);
+int archive_expire_main(int argc, char **argv);
+int archive_hold_main(int argc, char **argv);
 int archive_search_main(int argc, char **argv);
 int archive_list_main(int argc, char **argv);
 int archive_show_main(int argc, char **argv);

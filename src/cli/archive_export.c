@@ -11,13 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/query.h"
 #include "cli/each.h"
 #include "cli/manifest.h"
 #include "mail/mbox.h"
 
 #define USAGE                                                            \
 	"export " ARCHIVE_PLACE_USAGE "\n"                               \
-	"       (--to DIR | --maildir DIR | --mbox FILE) QUERY ..."
+	"       (--to DIR | --maildir DIR | --mbox FILE) [--unrecorded]\n" \
+	"       QUERY ..."
 
 enum export_form { EXPORT_NONE, EXPORT_EML, EXPORT_MAILDIR, EXPORT_MBOX };
 
@@ -31,7 +33,7 @@ struct export {
 };
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "to", required_argument, NULL, 't' },
 	{ "eml", no_argument, NULL, 'e' }, /* what --to does anyway */
 	{ "maildir", required_argument, NULL, 'm' },
@@ -388,6 +390,9 @@ archive_export_main(int argc, char **argv)
 	if (q != NULL)
 		x.reader = archive_place_open(&x.place, a, &status);
 	if (x.reader != NULL)
+		status = archive_event(&x.place, "export",
+		    archive_reader_path(x.reader), q->text, NULL, 0);
+	if (x.reader != NULL && status == EX_OK)
 		status = open_output(&x);
 	if (x.reader != NULL && status == EX_OK)
 		status = export_all(&x, q);

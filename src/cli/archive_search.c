@@ -5,6 +5,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "archive/query.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/archive.h"
@@ -12,10 +13,10 @@
 #define SEARCH_USAGE                                                     \
 	"search " ARCHIVE_PLACE_USAGE "\n"                               \
 	"       [--limit N] [--cursor C] [--count] [--explain] [--json]\n" \
-	"       [--format TEXT] [--no-snippets] QUERY ..."
+	"       [--format TEXT] [--no-snippets] [--unrecorded] QUERY ..."
 #define LIST_USAGE                                                       \
 	"list " ARCHIVE_PLACE_USAGE "\n"                                 \
-	"       [--limit N] [--cursor C] [--json] [--format TEXT]"
+	"       [--limit N] [--cursor C] [--json] [--format TEXT] [--unrecorded]"
 
 #define MAX_HITS   10000
 #define MAX_OUTPUT ((size_t)256 << 20)
@@ -28,7 +29,7 @@ struct search {
 };
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "limit", required_argument, NULL, 'l' },
 	{ "cursor", required_argument, NULL, 'C' },
 	{ "count", no_argument, NULL, 'n' },
@@ -342,6 +343,10 @@ search_and_close(struct search *s, int argc, char **argv)
 		struct archive_reader *r =
 		    archive_place_open(&s->place, a, &status);
 		if (r != NULL)
+			status = archive_event(&s->place,
+			    q->text.len > 0 ? "search" : "list",
+			    archive_reader_path(r), q->text, NULL, 0);
+		if (r != NULL && status == EX_OK)
 			status = run_search(s, r, a, q);
 		archive_reader_close(&r);
 	}

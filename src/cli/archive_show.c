@@ -12,10 +12,10 @@
 #define USAGE                                                            \
 	"show " ARCHIVE_PLACE_USAGE "\n"                                 \
 	"       [--raw | --headers | --structure | --attachment N | --meta |\n" \
-	"       --evidence | --edits] ID|QUEUEID"
+	"       --evidence | --edits] [--unrecorded] ID|QUEUEID"
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "raw", no_argument, NULL, 'r' },
 	{ "headers", no_argument, NULL, 'h' },
 	{ "structure", no_argument, NULL, 's' },
@@ -195,6 +195,10 @@ find_by_queue_id(struct show *s, const char *queue_id, bool *out_one)
 	struct search_coverage coverage;
 	const struct search_options o = { .limit = MAX_LISTED };
 	*out_one = false;
+	int status = archive_event(&s->place, "search",
+	    archive_reader_path(s->reader), text, NULL, 0);
+	if (status != EX_OK)
+		return status;
 	enum res r = text.ptr == NULL ? RES_NOMEM :
 	    query_parse(s->a, text, 0, &err, &q);
 	if (r == RES_OK)
@@ -246,6 +250,9 @@ archive_show_main(int argc, char **argv)
 	if (s.reader != NULL && !one)
 		status = find_by_queue_id(&s, name, &one);
 	if (s.reader != NULL && one)
+		status = archive_event(&s.place, "show",
+		    archive_reader_path(s.reader), STR_EMPTY, &s.id, 1);
+	if (s.reader != NULL && one && status == EX_OK)
 		status = show(&s);
 	archive_reader_close(&s.reader);
 	arena_free(&s.a);

@@ -94,8 +94,8 @@ receive(int fd, int64_t deadline_us, struct buf *answer)
 }
 
 /* The records of an answer; the last one is the daemon's result. */
-static enum res
-read_answer(
+enum res
+control_read(
     struct str s, struct arena *a, struct err *err, struct control_answer *out)
 {
 	size_t count = 0, cap = 0;
@@ -152,7 +152,7 @@ control_call(struct str state_dir, struct buf *request, int64_t wait_us,
 	if (r == RES_TIMEOUT)
 		err_set(err, "hanaperd does not answer");
 	if (r == RES_OK)
-		r = read_answer(buf_str(&answer), a, err, out);
+		r = control_read(buf_str(&answer), a, err, out);
 	if (fd >= 0)
 		close(fd);
 	buf_done(&answer);

@@ -23,5 +23,8 @@ struct control_answer {
 HN_CHECK enum res control_call(struct str state_dir, struct buf *request,
     int64_t wait_us, struct arena *a, struct err *err,
     struct control_answer *out);
+/* The records of a whole answer, its result last. */
+HN_CHECK enum res control_read(struct str bytes, struct arena *a,
+    struct err *err, struct control_answer *out);
 
 #endif

@@ -34,6 +34,11 @@ static const struct {
 } commands[] = {
 	{ "checkpoint", OWNER, control_checkpoint },
 	{ "status", READERS, control_status },
+	{ "archive.erase", OWNER, control_erase },
+	{ "archive.event", READERS, control_event },
+	{ "archive.expire", OWNER, control_expire },
+	{ "archive.hold_add", OWNER, control_hold_add },
+	{ "archive.hold_release", OWNER, control_hold_release },
 };
 
 struct control {
@@ -43,6 +48,7 @@ struct control {
 	int listen_fd, stop_fd;
 	pthread_t thread;
 	int64_t started_us;
+	atomic_bool stop;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t gone;
 	unsigned clients;
@@ -221,7 +227,8 @@ serve(struct control *c, int fd)
 	struct buf out;
 	struct control_call call = { .arena = arena_new(0),
 		.answer = &out,
-		.started_us = c->started_us };
+		.started_us = c->started_us,
+		.stop = &c->stop };
 	buf_init(&out, CONTROL_MAX_ANSWER);
 	call.env = c->options.env_take(c->options.context);
 	enum res r = RES_NOMEM;
@@ -425,6 +432,7 @@ control_stop(struct control **control, int64_t deadline_us)
 	int failed = 0;
 	if (c == NULL)
 		return true;
+	atomic_store(&c->stop, true);
 	(void)!write(c->stop_fd, &one, sizeof one);
 	pthread_join(c->thread, NULL);
 	(void)unlink(c->address.sun_path);

@@ -59,6 +59,7 @@ struct control_call {
 	uid_t uid;
 	struct str login;   /* of uid; "" without a name */
 	int64_t started_us; /* of the process: wall clock */
+	const atomic_bool *stop; /* the process is about to end */
 	struct buf *answer; /* whole records */
 };
 /* What goes wrong is said in `err`. */
@@ -67,5 +68,7 @@ typedef enum res control_command(struct control_call *call, struct err *err);
 /* --- the commands, one file each --- */
 control_command control_checkpoint;
 control_command control_status;
+control_command control_erase, control_expire, control_hold_add,
+    control_hold_release, control_event;
 
 #endif

@@ -94,7 +94,8 @@ def exit_status_and_coverage_tell_nothing_found_from_not_searched():
         assert out == b"" and "searched 1 shard, 3 messages, 0 un-indexed" \
             in err, err
         segment = [os.path.join(d, "segment") for d, _, names in
-                   os.walk(s.dir) if "segment" in names][0]
+                   os.walk(os.path.join(s.dir, "families", "mail"))
+                   if "segment" in names][0]
         with open(segment, "r+b") as f:
             f.write(b"\0" * 64)
         _, err = s.run("search", "elephant", status=75)

@@ -1,0 +1,65 @@
+/* What clients ask of the archive: flow/keeping.h does it. */
+#include <sys/stat.h>
+
+#include "daemon/control.h"
+#include "flow/keeping.h"
+
+/* The client names the archive it means: it may not be ours. */
+static bool
+is_ours(const struct control_call *call)
+{
+	struct stat theirs, ours;
+	struct str dir = fields_get(&call->request, "dir");
+	return call->env->store != NULL && dir.len > 0 &&
+	    stat(dir.ptr, &theirs) == 0 &&
+	    stat(store_path(call->env->store), &ours) == 0 &&
+	    theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+static enum res
+run(const char *command, struct control_call *call, struct err *err)
+{
+	struct keeping_call k = { .store = call->env->store,
+		.config = call->env->config,
+		.arena = call->arena,
+		.request = &call->request,
+		.who = { call->uid, call->login },
+		.stop = call->stop,
+		.answer = call->answer };
+	if (!is_ours(call)) {
+		fields_number(call->answer, "other_archive", 1);
+		fields_end(call->answer);
+		return RES_OK;
+	}
+	return keeping_run(command, &k, err);
+}
+
+enum res
+control_erase(struct control_call *call, struct err *err)
+{
+	return run("erase", call, err);
+}
+
+enum res
+control_event(struct control_call *call, struct err *err)
+{
+	return run("event", call, err);
+}
+
+enum res
+control_expire(struct control_call *call, struct err *err)
+{
+	return run("expire", call, err);
+}
+
+enum res
+control_hold_add(struct control_call *call, struct err *err)
+{
+	return run("hold_add", call, err);
+}
+
+enum res
+control_hold_release(struct control_call *call, struct err *err)
+{
+	return run("hold_release", call, err);
+}
