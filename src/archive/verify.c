@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "archive/checkpoints.h"
+#include "archive/erasures.h"
+#include "archive/intents.h"
 #include "archive/record.h"
 #include "archive/segment_reader.h"
 #include "archive/shard.h"
@@ -56,6 +58,9 @@ struct verify {
 	size_t note_count, note_cap;
 	uint64_t next_size;    /* of the notes ahead, the smallest */
 	struct checked_key *keys;
+	struct arena *erasures_arena;
+	struct erasures erasures;
+	struct intents intents;
 };
 
 /* --- faults --- */
@@ -319,6 +324,73 @@ check_key_frame(
 	add_key(v, &h.key);
 }
 
+/* --- what was erased --- */
+
+static int
+by_frame(const void *va, const void *vb)
+{
+	const struct erased_frame *a = va, *b = vb;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+static enum res
+read_erasures(struct verify *v)
+{
+	struct err err = { "" };
+	v->erasures_arena = arena_new(ERASURES_ARENA);
+	if (v->erasures_arena == NULL)
+		return RES_NOMEM;
+	enum res r = erasures_read(
+	    v->entry->dir, v->erasures_arena, &err, &v->erasures);
+	if (r == RES_OK && v->erasures.count > 1)
+		qsort(v->erasures.frames, v->erasures.count,
+		    sizeof *v->erasures.frames, by_frame);
+	if (r == RES_OK || r == RES_NOMEM)
+		return r;
+	shard_fault(v, ERASURES_FILE ": cannot be read: %s", res_text(r));
+	v->erasures = (struct erasures){ .count = 0 };
+	return RES_OK;
+}
+
+static const struct erased_frame *
+find_erased(const struct verify *v, uint64_t number)
+{
+	const struct erased_frame key = { .number = number };
+	if (v->erasures.count == 0)
+		return NULL;
+	return bsearch(&key, v->erasures.frames, v->erasures.count,
+	    sizeof key, by_frame);
+}
+
+/* Is this frame being erased just now? Then it may look like anything. */
+static bool
+is_under_way(const struct verify *v, uint64_t number)
+{
+	const struct erased_frame *e = find_erased(v, number);
+	return e != NULL && e->intent == 0;
+}
+
+/* Erased blocks, and nothing else, are what an intent stands for. */
+static void
+check_erased(struct verify *v, const struct segment_frame *f, bool erased)
+{
+	const struct erased_frame *e = find_erased(v, f->header.number);
+	if (e == NULL && erased)
+		frame_fault(v, f, "it was blanked, and no erasure names it");
+	if (e == NULL || e->intent == 0)
+		return;
+	if (!erased)
+		frame_fault(v, f, ERASURES_FILE " names it, but it is there");
+	enum res r = intents_find(&v->intents, e->intent, &f->header);
+	if (r == RES_NOTFOUND)
+		frame_fault(v, f, "it was erased, but the intent %" PRIu64
+		    ".%" PRIu64 " does not name it", e->intent >> 32,
+		    e->intent & UINT32_MAX);
+	else if (r != RES_OK)
+		frame_fault(v, f, "the intent to erase it cannot be read: %s",
+		    res_text(r));
+}
+
 /* --- frames --- */
 
 static void
@@ -410,6 +482,11 @@ check_frame(struct verify *v, const struct segment_frame *f)
 	v->counts.frames++;
 	v->counts.messages += f->header.type == FRAME_MESSAGE ||
 	    f->header.type == FRAME_DELIVERY;
+	if (is_under_way(v, f->header.number)) {
+		arena_free(&a);
+		return RES_OK;
+	}
+	check_erased(v, f, erased);
 	if (r != RES_OK) {
 		say_blocks(v, f, &c, &err);
 	} else {
@@ -652,8 +729,12 @@ verify_shard(struct verify *v)
 	enum res r = read_checkpoints(v);
 	if (r == RES_OK)
 		r = read_successors(v);
-	if (r != RES_OK)
+	if (r == RES_OK)
+		r = read_erasures(v);
+	if (r != RES_OK) {
+		arena_free(&v->erasures_arena);
 		return r;
+	}
 	r = segment_reader_open(v->entry->dir, NULL, &err, &v->reader);
 	if (r == RES_OK)
 		r = walk(v);
@@ -668,6 +749,7 @@ verify_shard(struct verify *v)
 		r = RES_OK;
 	}
 	segment_reader_close(&v->reader);
+	arena_free(&v->erasures_arena);
 	return r;
 }
 
@@ -683,6 +765,7 @@ verify_store(const char *path, const struct verify_options *o,
 	if (r == RES_OK)
 		r = store_dir_shards(
 		    path, NULL, a, err, &v.entries, &v.entry_count);
+	intents_init(&v.intents, v.entries, v.entry_count);
 	for (size_t i = 0; r == RES_OK && i < v.entry_count; i++) {
 		v.entry = &v.entries[i];
 		v.arena = arena_new(0);
@@ -691,6 +774,7 @@ verify_store(const char *path, const struct verify_options *o,
 		if (r == RES_OK && o->progress != NULL)
 			o->progress(o->context, v.entry->dir, v.at, v.at);
 	}
+	intents_done(&v.intents);
 	arena_free(&a);
 	if (r == RES_OK)
 		*out = v.counts;

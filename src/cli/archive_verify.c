@@ -135,7 +135,8 @@ verify_one(struct run *run, struct archive_reader *r, const char *text)
 	struct arena *a = arena_new(0);
 	enum res res = a != NULL ?
 	    archive_get_body(r, id, &err, sink_null()) : RES_NOMEM;
-	if (res == RES_OK)
+	bool erased = res == RES_NOTFOUND && err.text[0] == '\0';
+	if (res == RES_OK || erased)
 		res = proof_make(r, a, id, &o, &err, &p);
 	if (res == RES_OK)
 		res = proof_check(&p, &err, &head);
@@ -148,12 +149,14 @@ verify_one(struct run *run, struct archive_reader *r, const char *text)
 	if (res == RES_OK) {
 		struct buf b;
 		buf_init(&b, MAX_OUTPUT);
-		buf_addf(&b, "%s: whole, signed %s", text, "");
+		buf_addf(&b, "%s: %s, signed ", text,
+		    erased ? "erased, its leaf is there" : "whole");
 		archive_put_time(&b, head.time_us);
 		buf_addf(&b, " with %" PRIu64 " frames\n", head.size);
 		status = archive_print(&b);
 	} else if (res == RES_AGAIN) {
-		printf("%s: whole, not signed yet\n", text);
+		printf("%s: %s, not signed yet\n", text,
+		    erased ? "erased" : "whole");
 	} else if (res == RES_CORRUPT || res == RES_NOTFOUND) {
 		printf("%s: %s\n", text,
 		    err.text[0] != '\0' ? err.text : res_text(res));

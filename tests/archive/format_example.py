@@ -2,12 +2,15 @@
 """The worked example of archive-format(5), built here from the page's words
 alone, must be what the page prints; and what Hanaper reads from those bytes.
 Prints TAP."""
+import base64
 import hashlib
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 NONCE = bytes(range(0x40, 0x50))
 UUID = bytes(range(16))
@@ -62,6 +65,100 @@ def build():
     return header + padded(meta) + padded(body), c_meta, c_body
 
 
+# --- Ed25519 (RFC 8032), to sign without any tool
+
+P = 2 ** 255 - 19
+Q = 2 ** 252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+BASE_Y = 4 * pow(5, P - 2, P) % P
+
+
+def recover_x(y):
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    return x if x % 2 == 0 else P - x
+
+
+def add(a, b):
+    (x1, y1), (x2, y2) = a, b
+    k = D * x1 * x2 * y1 * y2
+    return ((x1 * y2 + x2 * y1) * pow(1 + k, P - 2, P) % P,
+            (y1 * y2 + x1 * x2) * pow(1 - k, P - 2, P) % P)
+
+
+def multiply(n, point=(recover_x(BASE_Y), BASE_Y)):
+    result = (0, 1)
+    while n:
+        if n & 1:
+            result = add(result, point)
+        point, n = add(point, point), n >> 1
+    return result
+
+
+def compress(point):
+    return (point[1] | (point[0] & 1) << 255).to_bytes(32, "little")
+
+
+def sign(seed, text):
+    """Public key and signature."""
+    digest = hashlib.sha512(seed).digest()
+    secret = int.from_bytes(digest[:32], "little")
+    secret = secret & (1 << 254) - 8 | 1 << 254
+    public = compress(multiply(secret))
+
+    def number(*parts):
+        return int.from_bytes(hashlib.sha512(b"".join(parts)).digest(),
+                              "little") % Q
+    r = number(digest[32:], text)
+    point = compress(multiply(r))
+    s = (r + number(point, public, text) * secret) % Q
+    return public, point + s.to_bytes(32, "little")
+
+
+SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc4"
+                     "4449c5697b326919703bac031cae7f60")
+ORIGIN = f"{UUID.hex()}/1/7"
+OTHER = b"\xee" * 32
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def build_proof(frame, c_meta, c_body):
+    """Key, note and proof (which has the note behind it), all text."""
+    leaf = frame[72:104]
+    root = sha(b"\1", leaf, OTHER)
+    text = (f"{ORIGIN}\n2\n{b64(root)}\n"
+            "time 2026-11-30T17:33:20.623456Z\n")
+    public, signature = sign(SEED, text.encode())
+    name = f"hanaper/{UUID.hex()}"
+    number = sha(name.encode(), b"\n\1", public)[:4]
+    key = f"{name}+{number.hex()}+{b64(bytes([1]) + public)}"
+    note = f"{text}\n\u2014 {name} {b64(number + signature)}\n"
+    meta = b"\1" + struct.pack("<HI", 1, 2) + b"in"
+    proof = (f"hanaper-proof 1\nshard {ORIGIN}\nframe 0\ntype 1\n"
+             f"time {TIME}\n"
+             f"META disclosed {'11' * 16} {b64(meta)}\n"
+             "EVIDENCE absent\nEDITS absent\n"
+             f"BODY disclosed {'22' * 16} {sha(MESSAGE).hex()}\n"
+             f"leaf {leaf.hex()}\npath {OTHER.hex()}\nkey {key}\nnote\n")
+    return key, note, proof
+
+
+def as_page(text):
+    """Long lines folded, what mdoc wants escaped."""
+    folded = []
+    for line in text.splitlines():
+        while len(line) > 70:
+            folded.append(line[:70] + "\\e")
+            line = line[70:]
+        folded.append(line)
+    return "\n".join(folded).replace("\u2014", "\\(em") + "\n"
+
+
 def lines(data, base=None):
     for at in range(0, len(data), 16):
         text = " ".join(f"{b:02x}" for b in data[at:at + 16])
@@ -87,7 +184,10 @@ def main():
     if sys.argv[1:] == ["--segment"]:
         sys.stdout.buffer.write(shard(frame))
         return 0
+    parts = build_proof(frame, c_meta, c_body)
     if sys.argv[1:] == ["--print"]:
+        for part in parts:
+            print(as_page(part))
         for part in ("\n".join(lines(frame, 0)), "\n".join(lines(c_meta)),
                      "\n".join(lines(c_body))):
             print(part, end="\n\n")
@@ -98,18 +198,40 @@ def main():
         blocks = re.findall(r"^\.Bd -literal\n(.*?)^\.Ed", text.read(),
                             re.M | re.S)
     want = ["\n".join(lines(frame, 0)) + "\n", "\n".join(lines(c_meta)) + "\n",
-            "\n".join(lines(c_body)) + "\n"]
+            "\n".join(lines(c_body)) + "\n", *map(as_page, parts)]
     results = [(blocks == want, "the page prints the bytes it describes"),
                (crc32c(b"123456789") == 0xE3069283, "the CRC is the named one")]
     results.append(read_by_zstd(frame))
     results.append(read_by_hanaper(frame))
+    hanaper = os.environ.get("HANAPER", "./hanaper")
+    results.append((check(parts, hanaper, "archive", "prove", "--check"),
+                    "Hanaper believes the proof, with key and message"))
+    foreign = os.path.join(os.environ.get("SRCDIR", "."), "contrib",
+                           "hanaper-proof")
+    results.append((shutil.which("openssl") and
+                    check(parts, sys.executable, foreign, "check"),
+                    "hanaper-proof believes it"))
     print(f"1..{len(results)}")
     failed = 0
     for number, (ok, name) in enumerate(results, 1):
         print("ok" if ok or ok is None else "not ok", number, "-", name,
-              "" if ok is not None else "# SKIP no zstd command")
+              "" if ok is not None else "# SKIP no such command")
         failed += ok is False
     return 1 if failed else 0
+
+
+def check(parts, *command):
+    key, note, proof = parts
+    with tempfile.TemporaryDirectory() as top:
+        paths = [os.path.join(top, name) for name in ("proof", "message")]
+        for path, data in zip(paths, ((proof + note).encode(), MESSAGE)):
+            with open(path, "wb") as file:
+                file.write(data)
+        done = subprocess.run([*command, paths[0], "--key", key, "--message",
+                               paths[1]], capture_output=True, check=False)
+    if done.returncode != 0:
+        print("#", done.stdout, done.stderr)
+    return done.returncode == 0
 
 
 def read_by_zstd(frame):

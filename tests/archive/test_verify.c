@@ -5,6 +5,8 @@
 #include <fcntl.h>
 
 #include "archive/checkpoints.h"
+#include "archive/erase.h"
+#include "archive/erasures.h"
 #include "note_test.h"
 #include "store_test.h"
 
@@ -392,6 +394,59 @@ body_files(void **state)
 	arena_free(&a);
 }
 
+/* What was erased in order is no fault; what was blanked is. */
+static void
+erased(void **state)
+{
+	struct fixture *f = *state;
+	struct arena *a = arena_new(0);
+	struct store *s;
+	struct err err = { "" };
+	struct erase_outcome outcome;
+	const uint64_t id = (uint64_t)1 << 32; /* and its delivery */
+	fill(f, false);
+	const struct erase_request rq = { .ids = &id,
+		.count = 1,
+		.reason = STR("asked to") };
+	open_store(f, TEST_TIME + 10 * DAY_US, &s);
+	if (archive_erase(s, &rq, &err, &outcome) != RES_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(outcome.frames, 2);
+	store_close(&s);
+	if (verify(f) != 0)
+		fail_msg("%s: %s", f->first_dir, f->first);
+	assert_int_equal(f->counts.erased, 2);
+	/* nobody meant the other message */
+	struct segment_reader *r;
+	struct segment_frame fr;
+	assert_ok(segment_reader_open(
+	    path_of(f, a, "2026-05.1").ptr, NULL, NULL, &r));
+	assert_ok(segment_reader_find(r, 3, &fr));
+	segment_reader_close(&r);
+	int fd = open(path_of(f, a, "2026-05.1/segment").ptr, O_RDWR);
+	size_t len = (size_t)(fr.header.total - FRAME_HEADER_BYTES);
+	char *zeros = arena_alloc(a, len);
+	assert_int_equal(pwrite(fd, zeros, len,
+	    (off_t)fr.offset + FRAME_HEADER_BYTES), (ssize_t)len);
+	close(fd);
+	expect_one(f, "2026-05.1", "it was blanked, and no erasure names it");
+	assert_int_equal(f->fault.frame, 3);
+	/* … and a list beside it does not make it meant */
+	struct erasures e;
+	struct erased_frame more[8];
+	assert_ok(erasures_read(
+	    path_of(f, a, "2026-05.1").ptr, a, &err, &e));
+	assert_true(e.count < 8);
+	memcpy(more, e.frames, e.count * sizeof *more);
+	more[e.count] = (struct erased_frame){ 3, e.frames[0].intent };
+	e.frames = more;
+	e.count++;
+	assert_ok(erasures_write(
+	    &archive_io_system, path_of(f, a, "2026-05.1").ptr, &e));
+	expect_one(f, "2026-05.1", "does not name it");
+	arena_free(&a);
+}
+
 static void
 no_store(void **state)
 {
@@ -416,6 +471,7 @@ main(void)
 		TEST(what_was_signed),
 		TEST(other_history),
 		TEST(body_files),
+		TEST(erased),
 		TEST(no_store),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
