@@ -46,6 +46,8 @@ show_envelope(struct buf *out, struct str t)
 	explain_pair(out, " ", t, TRACE_CLIENT_NAME);
 	explain_pair(out, ", HELO ", t, TRACE_HELO);
 	explain_pair(out, ", logged in as ", t, TRACE_AUTH);
+	explain_pair(out, "\n  a trusted relay; judged as of the client before "
+			  "it: ", t, TRACE_JUDGED_CLIENT);
 	buf_addf(out, "\n  %s because: ",
 	    explain_is(t, TRACE_DIRECTION, "out") ? "outbound" :
 	    explain_is(t, TRACE_DIRECTION, "seen") ? "judged before" : "inbound");

@@ -88,7 +88,9 @@ advise_spf(struct buf *out, struct str t, struct str s, struct str org)
 		return;
 	if (domain_equal_or_below(record_find(s, PART_DOMAIN), org) && !pass) {
 		explain_pair(out, "  The SPF record of ", s, PART_DOMAIN);
-		explain_pair(out, " would have to name ", t, TRACE_CLIENT);
+		explain_pair(out, " would have to name ", t,
+		    explain_has(t, TRACE_JUDGED_CLIENT) ? TRACE_JUDGED_CLIENT :
+							  TRACE_CLIENT);
 		explain_pair(out, ", and ends at ", s, PART_MECHANISM);
 		buf_add_char(out, '\n');
 	} else if (pass) {

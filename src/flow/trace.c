@@ -125,12 +125,32 @@ add_policy(struct record *out, const struct policy_decision *p)
 }
 
 static void
+add_address(struct record *out, unsigned tag, const struct ip *ip)
+{
+	struct buf b;
+	buf_init(&b, IP_MAX_TEXT);
+	ip_format(&b, ip);
+	text(out, tag, buf_str(&b));
+	buf_done(&b);
+}
+
+/* Another client than the one that sent it to us. */
+static void
+add_judged_client(struct record *out, const struct message *m)
+{
+	if (m->direction != DIRECTION_IN ||
+	    ip_eq(&m->client, &m->session->facts.client))
+		return;
+	if (m->client.family == IP_NONE)
+		word(out, TRACE_JUDGED_CLIENT, "unknown");
+	else
+		add_address(out, TRACE_JUDGED_CLIENT, &m->client);
+}
+
+static void
 add_envelope(struct record *out, const struct message *m)
 {
 	const struct session_facts *f = &m->session->facts;
-	struct buf ip;
-	buf_init(&ip, IP_MAX_TEXT);
-	ip_format(&ip, &f->client);
 	text(out, TRACE_ID, m->id);
 	text(out, TRACE_QUEUE_ID, m->queue_id);
 	record_add_u64(out, TRACE_TIME, (uint64_t)m->time_us);
@@ -140,7 +160,8 @@ add_envelope(struct record *out, const struct message *m)
 	for (size_t i = 0; i < m->rcpt_count && i < TRACE_MAX_RCPTS; i++)
 		text(out, TRACE_RCPT, m->rcpts[i]);
 	record_add_u64(out, TRACE_RCPT_COUNT, m->rcpt_count);
-	text(out, TRACE_CLIENT, buf_str(&ip));
+	add_address(out, TRACE_CLIENT, &f->client);
+	add_judged_client(out, m);
 	text(out, TRACE_CLIENT_NAME, f->client_name);
 	text(out, TRACE_HELO, f->helo);
 	text(out, TRACE_AUTH, m->auth);
@@ -148,7 +169,6 @@ add_envelope(struct record *out, const struct message *m)
 	for (size_t i = 0; i < m->from.count && i < TRACE_MAX_RCPTS; i++)
 		text(out, TRACE_AUTHOR, m->from.domains[i]);
 	record_add_u64(out, TRACE_BYTES, m->bytes);
-	buf_done(&ip);
 }
 
 static void

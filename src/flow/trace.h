@@ -38,6 +38,8 @@ enum trace_tag {
 	TRACE_BYTES = 27,         /* N */
 	TRACE_DISPOSITION = 28,   /* T accept, quarantine, hold, reject, tempfail */
 	TRACE_SEALED = 29,        /* T sealing domain */
+	TRACE_JUDGED_CLIENT = 31, /* T behind a trusted relay: the client that
+	                             was judged, or "unknown" */
 	TRACE_ARC_SEALED_FAIL = 30, /* N 1: the newest seal said cv=fail */
 };
 

@@ -106,6 +106,13 @@ static const struct {
 	    { "It was delivered: the author's domain publishes no DMARC "
 	      "policy\n",
 		"  To be protected: " } },
+	/* behind a relay of ours */
+	{ "trusted_relays = 198.51.100.5\ndmarc = reject\n", "198.51.100.5",
+	    "<b@sender.example>", NULL,
+	    "Received: from x (y [203.0.113.9])\r\n\tby mx2 id 1\r\n" NEWS,
+	    { "  client 198.51.100.5, HELO mail.bad.example\n  a trusted relay; "
+	      "judged as of the client before it: 203.0.113.9\n",
+		"would have to name 203.0.113.9, and ends at -all" } },
 	/* outbound */
 	{ "trusted_networks = 192.0.2.0/24\n", "192.0.2.25", "<>", NULL, NEWS,
 	    { "  outbound because: trusted network\n",

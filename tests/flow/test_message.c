@@ -438,6 +438,70 @@ who_is_ours(void **state)
 	}
 }
 
+/* The client of the hop before chooses its name, and the recipient's: neither
+ * may pass for its address. 192.0.2.1 is the liar's wish. */
+static void
+a_client_cannot_lie_about_the_hop(void **state)
+{
+	static const struct {
+		const char *received, *client; /* NULL: it is not told */
+	} rows[] = {
+		{ "from a (b [203.0.113.9])\r\n\tby mx2 (Postfix) id 1",
+		    "203.0.113.9" },
+		{ "from x [192.0.2.1] by y (unknown [203.0.113.9])\r\n\tby mx2 "
+		  "(Postfix) id 1", "203.0.113.9" },
+		{ "from [192.0.2.1] (unknown [203.0.113.9])\r\n\tby mx2 id 1",
+		    "203.0.113.9" },
+		{ "from a (b [203.0.113.9])\r\n\tby mx2 id 1\r\n\tfor "
+		  "<\"x [192.0.2.1] by y\"@z>", "203.0.113.9" },
+		{ "from a (b [203.0.113.9])\r\n\t(using TLSv1.3)\r\n\t(Client CN "
+		  "\"[192.0.2.1]\", Issuer \"x\" (not verified))\r\n\tby mx2",
+		    "203.0.113.9" },
+		/* the one that puts the name behind the address */
+		{ "from [203.0.113.9] (helo=[192.0.2.1])\r\n\tby mx2 with esmtp",
+		    "203.0.113.9" },
+		{ "from a ([203.0.113.9] helo=[192.0.2.1])\r\n\tby mx2",
+		    "203.0.113.9" },
+		/* in one line it can be told only when nothing else fits */
+		{ "from a (b [203.0.113.9]) by mx2 (Postfix) id 1",
+		    "203.0.113.9" },
+		{ "from x [192.0.2.1] by y (u [203.0.113.9]) by mx2 id 1", NULL },
+		{ "from a (b [203.0.113.9]) by mx2 for <\"[192.0.2.1] by y\"@z>",
+		    NULL },
+		{ "from a\r\n\t(b [203.0.113.9])\r\n\tby mx2 id 1",
+		    "203.0.113.9" },
+		{ "from a (b [IPv6:2001:db8::9])\r\n\tby mx2 id 1",
+		    "2001:db8::9" },
+		{ "from a (b [unknown])\r\n\tby mx2 id 1", NULL },
+		{ "from a by mx2 id 1", NULL },
+		{ "by mx2 id 1", NULL },
+	};
+	struct rig r;
+	rig_open(&r, "trusted_relays = 198.51.100.0/24\n", NULL);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[512], want[80] = "iprev=";
+		struct mail in = inbound;
+		in.ip = "198.51.100.5";
+		in.text = text;
+		snprintf(text, sizeof text,
+		    "Received: %s\r\nFrom: ann@example.org\r\n\r\nx\r\n",
+		    rows[i].received);
+		rig_send(&r, &in);
+		if (rows[i].client != NULL)
+			snprintf(want, sizeof want,
+			    strchr(rows[i].client, ':') != NULL ?
+				"policy.iprev=\"%s\"" : "policy.iprev=%s",
+			    rows[i].client);
+		const char *said =
+		    rig_inserted(&r, "Authentication-Results", 0);
+		assert_non_null(said);
+		if ((strstr(said, want) != NULL) != (rows[i].client != NULL))
+			fail_msg("%s: %s", rows[i].received, said);
+	}
+	rig_close(&r);
+	(void)state;
+}
+
 static void
 a_relay_of_ours_is_seen_through(void **state)
 {
@@ -812,6 +876,7 @@ main(void)
 		cmocka_unit_test(without_a_signer_mail_waits_or_passes_unsigned),
 		cmocka_unit_test(who_is_ours),
 		cmocka_unit_test(a_relay_of_ours_is_seen_through),
+		cmocka_unit_test(a_client_cannot_lie_about_the_hop),
 		cmocka_unit_test(long_header_lines_are_refolded_before_signing),
 		cmocka_unit_test(long_header_lines),
 		cmocka_unit_test(mail_comes_back_with_its_token),
