@@ -13,6 +13,7 @@
 
 #include "auth/dkim_sign.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "flow/file.h"
 #include "flow/keyfiles.h"
@@ -24,16 +25,17 @@
 #define USAGE                                                             \
 	"[-c CONFIG] [-o NAME=VALUE] [--domain D] [--selector S]\n"       \
 	"       [--key FILE] [--headers LIST] [--canonicalization H/B]\n" \
-	"       [--identity I] [--clock SECONDS] [--field] [FILE ...]"
+	"       [--identity I] [--clock SECONDS] [--field | --json] [FILE ...]"
 
 #define CHUNK       65536
 #define MAX_HEADERS 200
 #define MAX_SIGNATURES 8
+#define MAX_JSON       ((size_t)1 << 20) /* of one object */
 
 struct sign {
 	struct cli_settings settings;
 	const char *domain, *selector, *key, *headers, *canon, *identity, *clock;
-	bool field_only;
+	bool field_only, json;
 	struct config *config;
 	struct arena *arena;      /* of the command */
 	struct signer *signer;
@@ -59,6 +61,7 @@ static const struct option options[] = {
 	{ "identity", required_argument, NULL, 'i' },
 	{ "clock", required_argument, NULL, 't' },
 	{ "field", no_argument, NULL, 'f' },
+	{ "json", no_argument, NULL, 'j' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -99,6 +102,9 @@ parse_options(struct sign *s, int argc, char **argv)
 			break;
 		case 'f':
 			s->field_only = true;
+			break;
+		case 'j':
+			s->json = true;
 			break;
 		default:
 			return cli_usage("sign", USAGE);
@@ -331,6 +337,39 @@ print_field(struct str value, bool lf)
 	fputs(lf ? "\n" : "\r\n", stdout);
 }
 
+/* One object a line; the fields as they are in mail. */
+static enum res
+print_json(const char *file, const struct str *values, size_t count,
+    const char *error)
+{
+	struct buf out, field;
+	struct json j;
+	buf_init(&out, MAX_JSON);
+	buf_init(&field, MAX_JSON);
+	json_init(&j, &out);
+	json_open(&j, '{');
+	json_key_c(&j, "file", file);
+	json_key(&j, "fields");
+	json_open(&j, '[');
+	for (size_t i = 0; i < count; i++) {
+		buf_reset(&field);
+		buf_add_c(&field, "DKIM-Signature:");
+		for (size_t k = 0; k < values[i].len; k++)
+			buf_addf(&field, "%s%c",
+			    values[i].ptr[k] == '\n' ? "\r" : "",
+			    values[i].ptr[k]);
+		json_str(&j, buf_str(&field));
+	}
+	json_close(&j, ']');
+	json_key_c(&j, "error", error);
+	json_close(&j, '}');
+	printf("%.*s\n", (int)out.len, out.ptr);
+	enum res r = field.error != RES_OK ? field.error : out.error;
+	buf_done(&field);
+	buf_done(&out);
+	return r;
+}
+
 static enum res
 sign_with_all(struct job *j, struct err *err, struct str *values,
     size_t *out_count)
@@ -427,6 +466,15 @@ open_input(const char *file)
 }
 
 static int
+file_failed(
+    const struct sign *s, int status, const char *file, const char *why)
+{
+	if (s->json)
+		(void)print_json(file, NULL, 0, why);
+	return cli_fail(status, "%s: %s", file, why);
+}
+
+static int
 sign_file(struct sign *s, const char *file)
 {
 	struct err err = { "" };
@@ -435,8 +483,8 @@ sign_file(struct sign *s, const char *file)
 	bool lf = false;
 	FILE *in = open_input(file);
 	if (in == NULL)
-		return cli_fail(errno == EACCES ? EX_NOPERM : EX_NOINPUT,
-		    "%s: %s", file, strerror(errno));
+		return file_failed(s, errno == EACCES ? EX_NOPERM : EX_NOINPUT,
+		    file, strerror(errno));
 	struct job j = { .sign = s, .arena = arena_new(0) };
 	if (j.arena != NULL) {
 		j.header = header_new(j.arena, 0);
@@ -446,14 +494,17 @@ sign_file(struct sign *s, const char *file)
 	    hash_file(&j, fileno(in), &lf) : RES_NOMEM;
 	if (r == RES_OK)
 		r = sign_with_all(&j, &err, values, &count);
-	if (r == RES_OK && !s->field_only)
+	if (r == RES_OK && s->json)
+		r = print_json(file, values, count, NULL);
+	else if (r == RES_OK && !s->field_only)
 		r = copy_message(in, values, count, lf);
-	for (size_t i = 0; r == RES_OK && s->field_only && i < count; i++)
+	for (size_t i = 0;
+	     r == RES_OK && s->field_only && !s->json && i < count; i++)
 		print_field(values[i], lf);
 	int status = cli_status(r);
 	if (r != RES_OK)
-		cli_fail(status, "%s: %s", file, err.text[0] != '\0' ?
-		    err.text : r == RES_IO ? strerror(errno) : res_text(r));
+		file_failed(s, status, file, err.text[0] != '\0' ? err.text :
+			r == RES_IO ? strerror(errno) : res_text(r));
 	arena_free(&j.arena);
 	if (in != stdin)
 		fclose(in);
@@ -469,8 +520,13 @@ cmd_sign(int argc, char **argv)
 		status = prepare(&s);
 	if (status == EX_OK && optind == argc)
 		status = sign_file(&s, "-");
-	for (int i = optind; status == EX_OK && i < argc; i++)
-		status = sign_file(&s, argv[i]);
+	else if (status == EX_OK)
+		for (int i = optind; i < argc; i++) {
+			/* the others are signed all the same */
+			int one = sign_file(&s, argv[i]);
+			if (one > status)
+				status = one;
+		}
 	signer_free(&s.signer);
 	config_unref(&s.config);
 	arena_free(&s.arena);

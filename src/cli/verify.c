@@ -163,7 +163,8 @@ cmd_verify(int argc, char **argv)
 		files = 1;
 		names = only_standard;
 	}
-	for (size_t i = 0; status <= 1 && i < files; i++) {
+	bool ready = status == EX_OK;
+	for (size_t i = 0; ready && i < files; i++) {
 		int one = verify_file(&o, names[i], files, json);
 		/* an error outweighs "no pass" */
 		if (one > status)

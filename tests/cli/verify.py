@@ -154,6 +154,29 @@ def several_files_in_one_call():
     ok(r.returncode == 1 and
        r.stdout.count(b"Authentication-Results") == 2 and
        path("bad.eml").encode() in r.stdout, "two files", r)
+    r = verify(path("signed.eml"), path("absent.eml"), path("bad.eml"))
+    ok(r.returncode == 66 and
+       r.stdout.count(b"Authentication-Results") == 2 and
+       b"absent.eml" in r.stderr, "one of three cannot be read", r)
+
+
+def several_files_signed():
+    good = write("good.eml", TEXT)
+    r = hanaper("sign", "-c", path("conf"), good,
+                write("nofrom.eml", b"To: x\n\ny\n"), path("absent.eml"), good)
+    ok(r.returncode == 66 and r.stdout.count(b"dinner") ==
+       2 * TEXT.count(b"dinner") and r.stdout.count(b"DKIM-Signature:") == 4,
+       "the others are signed", r)
+    r = hanaper("sign", "-c", path("conf"), "--json", good,
+                path("nofrom.eml"))
+    got = [json.loads(line) for line in r.stdout.splitlines()]
+    ok(r.returncode == 65 and [g["file"] for g in got] ==
+       [good, path("nofrom.eml")] and [len(g["fields"]) for g in got] ==
+       [2, 0] and got[0]["error"] is None and "From" in got[1]["error"],
+       "one object a file", r)
+    raw = "\r\n".join(got[0]["fields"]).encode() + b"\r\n" + TEXT
+    r = hanaper("verify", "--zone", path("zone"), "-", stdin=raw)
+    ok(r.stdout.count(b"dkim=pass") == 2, "the fields verify", r)
 
 
 def age():
@@ -277,5 +300,6 @@ tap.run([(f.__name__.replace("_", " "), f) for f in (
     both_keys_sign, standard_input_verifies, json_tells_all,
     json_of_a_refused_message_has_all_members,
     a_changed_body_exits_1, no_signature_exits_1, several_files_in_one_call,
+    several_files_signed,
     age, one_field, explained, errors_name_what_is_wrong, dkimpy_agrees,
     mail_dkim_agrees)], cleanup=work.cleanup)
