@@ -25,6 +25,7 @@
 
 #define WANTED_FILES 65536   /* descriptors, as root; else what is allowed */
 #define DEATH_US     1000000 /* until a dead process is seen to be dead */
+#define PATIENCE_US  10000000 /* of clients with a start that is under way */
 
 struct supervisor {
 	const struct supervisor_options *options;
@@ -33,6 +34,7 @@ struct supervisor {
 	struct config *first; /* listen, user and log are its */
 	int listen_fd, signal_fd, marks_fd;
 	struct child signer, milter;
+	int64_t patient_until_us; /* until then clients wait in the backlog */
 	unsigned stop_requests;
 	bool reload_wanted;
 };
@@ -66,6 +68,8 @@ reap(struct supervisor *s)
 			bool expected = s->stop_requests > 0 &&
 			    WIFEXITED(status) && WEXITSTATUS(status) == 0;
 			child_gone(c, clock_mono_us());
+			if (c == &s->milter)
+				s->patient_until_us = 0;
 			if (!expected)
 				log_error("the %s process %s", c->role,
 				    how_it_ended(status, how, sizeof how));
@@ -93,7 +97,8 @@ read_signals(struct supervisor *s)
 	}
 }
 
-/* The MTA learns at once that nobody is there. */
+/* The MTA learns at once that nobody is there; but while the milter process
+ * is being started, it is served a moment later. */
 static void
 turn_away(struct supervisor *s)
 {
@@ -106,13 +111,17 @@ turn_away(struct supervisor *s)
 static void
 pump(struct supervisor *s, int64_t until_us)
 {
-	int64_t left_us = until_us - clock_mono_us();
+	int64_t now_us = clock_mono_us();
+	bool patient = now_us < s->patient_until_us && s->stop_requests == 0;
+	if (patient && s->patient_until_us < until_us)
+		until_us = s->patient_until_us;
+	int64_t left_us = until_us - now_us;
 	int timeout_ms = left_us <= 0 ? 0 :
 	    left_us > 3600000000	? 3600000 :
 					  (int)(left_us / 1000) + 1;
 	struct pollfd fds[] = {
 		{ s->signal_fd, POLLIN, 0 },
-		{ s->milter.ready ? -1 : s->listen_fd, POLLIN, 0 },
+		{ s->milter.ready || patient ? -1 : s->listen_fd, POLLIN, 0 },
 		{ s->signer.control, POLLIN, 0 },
 		{ s->milter.control, POLLIN, 0 },
 	};
@@ -259,6 +268,7 @@ static enum res
 start_milter(struct supervisor *s, const struct loaded *l, struct err *err)
 {
 	struct child *c = &s->milter;
+	s->patient_until_us = clock_mono_us() + PATIENCE_US;
 	enum res r = child_start(c, &s->account, log_word(s));
 	if (r != RES_OK) {
 		err_set(err, "cannot start the milter process: %s",
@@ -462,6 +472,7 @@ open_all(struct supervisor *s)
 	if (socket_open(&s->first->listen, &s->account, &err, &s->listen_fd) !=
 	    RES_OK)
 		return complain(err.text);
+	s->patient_until_us = clock_mono_us() + PATIENCE_US;
 	return EX_OK;
 }
 

@@ -459,6 +459,21 @@ def the_milter_process_dies():
 
 
 @cases.add
+def clients_that_come_early_are_served():
+    with Daemon(start=False) as d:
+        d.process = d.spawn("-f")
+
+        def early():
+            try:
+                return d.connect()
+            except OSError:
+                return None
+        m = wait_until(early)
+        assert m.open(**OUTBOUND) == [(b"c", b"")]
+        m.quit()
+
+
+@cases.add
 def both_die():
     with Daemon() as d:
         for pid in d.roles().values():
