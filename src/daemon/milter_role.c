@@ -215,8 +215,8 @@ handle(struct role *role, struct ipc_packet *p)
 		close(p->fd);
 }
 
-/* HUP, TERM and INT go to this thread, the only one that does not block them:
- * libmilter's own signal thread would stop it at a HUP. */
+/* HUP, TERM and INT go to this thread, the only one that does not block
+ * them. */
 static void
 own_signals(void)
 {
@@ -259,7 +259,7 @@ milter_role(void)
 		}
 		milter_counts(&counts);
 		if (role.serving && !counts.running) {
-			log_error("libmilter has stopped");
+			log_error("the milter socket is lost");
 			_exit(1);
 		}
 	}

@@ -5,7 +5,7 @@
 
 /* Private keys in memory, signatures on request; no files, no network. */
 _Noreturn void signer_role(void);
-/* libmilter, DNS, archive; no private keys. */
+/* The MTA's socket, DNS, archive; no private keys. */
 _Noreturn void milter_role(void);
 
 #endif
