@@ -19,7 +19,7 @@ struct applier {
 	void (*alarm)(void *context, const char *line);
 	void *alarm_context;
 	pthread_t thread;
-	bool started;
+	bool started, rebuild;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* under the lock */
@@ -60,7 +60,9 @@ static enum res
 open_index(struct applier *a, uint64_t durable, struct err *err)
 {
 	const struct shard_header *shard = ahead_shard(a->ahead);
-	enum res r = index_open(a->dir, shard, err, &a->index);
+	enum res r = a->rebuild ?
+	    index_open_building(a->dir, shard, err, &a->index) :
+	    index_open(a->dir, shard, err, &a->index);
 	if (r == RES_OK && index_position(a->index)->offset > durable) {
 		alarm_line(a, "the index is ahead of the segment: acknowledged "
 		    "data is missing", "");
@@ -179,6 +181,23 @@ wait_until(struct applier *a, int64_t us)
 	(void)pthread_cond_timedwait(&a->wake, &a->lock, &ts);
 }
 
+/* What is left to do for the index when nothing more comes. */
+static void
+end_index(struct applier *a)
+{
+	struct err err = { "" };
+	if (a->index != NULL && a->seal &&
+	    index_optimize(a->index, &err) != RES_OK)
+		alarm_line(a, "the postings are not merged", err.text);
+	bool complete = a->index != NULL && a->seal &&
+	    index_position(a->index)->offset >= a->durable_bytes;
+	if (a->rebuild && complete &&
+	    index_publish(a->dir, &a->index, &err) != RES_OK)
+		alarm_line(a, "the new index cannot be put in its place",
+		    err.text);
+	index_close(&a->index, !a->rebuild);
+}
+
 static void *
 applier_main(void *context)
 {
@@ -208,11 +227,7 @@ applier_main(void *context)
 		wait_until(a, RETRY_US);
 	}
 	(void)pthread_mutex_unlock(&a->lock);
-	struct err err = { "" };
-	if (a->index != NULL && a->seal &&
-	    index_optimize(a->index, &err) != RES_OK)
-		alarm_line(a, "the postings are not merged", err.text);
-	index_close(&a->index, true);
+	end_index(a);
 	ahead_stop(&a->ahead);
 	return NULL;
 }
@@ -227,13 +242,14 @@ applier_start(
 	if (a == NULL)
 		return RES_NOMEM;
 	a->dir = strdup(o->dir);
+	a->rebuild = o->rebuild;
 	a->alarm = o->alarm;
 	a->alarm_context = o->alarm_context;
 	a->durable_bytes = o->durable_bytes;
 	atomic_init(&a->durable_frames, o->durable_frames);
 	struct index_position p;
 	uint64_t applied = 0;
-	if (index_peek(o->dir, &p) == RES_OK)
+	if (!o->rebuild && index_peek(o->dir, &p) == RES_OK)
 		applied = p.frames;
 	atomic_init(&a->applied_frames, applied);
 	pthread_condattr_t attr;

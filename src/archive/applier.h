@@ -33,6 +33,9 @@ struct applier_options {
 	const char *dir;          /* the shard's directory; copied */
 	uint64_t durable_bytes;   /* the segment's length after recovery */
 	uint64_t durable_frames;
+	/* a new generation is built beside the present one; applier_seal
+	 * makes it the present one when it is complete */
+	bool rebuild;
 	void (*alarm)(void *context, const char *line); /* may be NULL */
 	void *alarm_context;
 };

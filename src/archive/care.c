@@ -138,7 +138,6 @@ reindex_shard(struct archive_reader *r, struct shard_view *v,
 	uint64_t bytes),
     void *context, struct err *err)
 {
-	struct index_writer *w = NULL;
 	struct applier *applier = NULL;
 	struct err alarms = { "" };
 	struct trouble trouble = { &alarms };
@@ -150,9 +149,8 @@ reindex_shard(struct archive_reader *r, struct shard_view *v,
 	if (res != RES_OK)
 		return res;
 	segment_end(v, &end, &frames);
-	res = index_renew(v->entry.dir, &v->entry.header, err, &w);
-	index_close(&w, true);
 	const struct applier_options o = { .dir = v->entry.dir,
+		.rebuild = true,
 		.durable_bytes = end,
 		.durable_frames = frames,
 		.alarm = keep_alarm,
@@ -176,6 +174,38 @@ reindex_shard(struct archive_reader *r, struct shard_view *v,
 	return res;
 }
 
+/* Begin the new generation of every shard, empty: a run that was interrupted
+ * is known by those that are left, and only these are built then. RES_DENIED:
+ * some are in use, the others have begun. */
+static enum res
+begin_all(struct archive_reader *r, struct err *err)
+{
+	enum res res = RES_OK, denied = RES_OK;
+	for (size_t i = 0; i < r->shard_count; i++)
+		if (index_is_building(r->shards[i].entry.dir))
+			return RES_OK;
+	for (size_t i = 0; i < r->shard_count && res == RES_OK; i++) {
+		struct shard_view *v = &r->shards[i];
+		struct index_writer *w = NULL;
+		int lock;
+		if (v->entry.status != RES_OK)
+			continue;
+		res = lock_shard(v, err, &lock);
+		if (res == RES_DENIED) {
+			denied = res;
+			res = RES_OK;
+			continue;
+		}
+		if (res != RES_OK)
+			break;
+		res = index_open_building(
+		    v->entry.dir, &v->entry.header, err, &w);
+		index_close(&w, false);
+		close(lock);
+	}
+	return res == RES_OK ? denied : res;
+}
+
 enum res
 archive_reindex(struct archive_reader *r,
     void (*progress)(void *context, struct str dir, uint64_t done,
@@ -183,9 +213,16 @@ archive_reindex(struct archive_reader *r,
     void *context, struct err *err)
 {
 	enum res res = reader_refresh(r, err), first = RES_OK;
+	if (res == RES_OK)
+		res = begin_all(r, err);
+	if (res == RES_DENIED) {
+		first = res;
+		res = RES_OK;
+	}
 	for (size_t i = 0; i < r->shard_count && res == RES_OK; i++) {
 		struct shard_view *v = &r->shards[i];
-		if (v->entry.status != RES_OK)
+		if (v->entry.status != RES_OK ||
+		    !index_is_building(v->entry.dir))
 			continue;
 		enum res one = reindex_shard(r, v, progress, context, err);
 		if (one == RES_CORRUPT)

@@ -18,6 +18,7 @@
 /* Generations are numbered from 1; more are never made. */
 #define MAX_GENERATION 1000000
 #define BUSY_MS        2000
+#define BUILDING       "building.db"
 
 /* `content` is NULL where the frame holds its bytes itself. */
 static const char schema[] =
@@ -347,6 +348,9 @@ index_renew(const char *dir, const struct shard_header *shard,
 		made = open_writer(path, shard, true, err, out);
 	if (made == RES_OK && r == RES_OK)
 		remove_generation(old);
+	/* whoever builds may have read what is not to be found any more */
+	if (made == RES_OK && io_path(old, "%s/" BUILDING, dir) == RES_OK)
+		remove_generation(old);
 	return made;
 }
 
@@ -400,6 +404,76 @@ index_build_end(struct index_writer **w, const char *dir, struct err *err)
 	if (r != RES_OK)
 		err_set(err, "%s: the new index: %s", dir, res_text(r));
 	return r;
+}
+
+/* --- building beside --- */
+
+bool
+index_is_building(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	return io_path(path, "%s/" BUILDING, dir) == RES_OK &&
+	    stat(path, &st) == 0;
+}
+
+enum res
+index_open_building(const char *dir, const struct shard_header *shard,
+    struct err *err, struct index_writer **out)
+{
+	char path[PATH_MAX];
+	struct err why = { "" };
+	enum res r = io_path(path, "%s/" BUILDING, dir);
+	if (r != RES_OK)
+		return r;
+	if (index_is_building(dir)) {
+		r = open_writer(path, shard, false, &why, out);
+		if (r == RES_OK || r == RES_NOMEM)
+			return r;
+		remove_generation(path); /* of another version, damaged */
+	}
+	return open_writer(path, shard, true, err, out);
+}
+
+/* All of it in the one file, on the disk. */
+static enum res
+settle(sqlite3 *db, struct err *err)
+{
+	enum res r = run(db, "PRAGMA synchronous = FULL", err);
+	int rc = sqlite3_wal_checkpoint_v2(
+	    db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	if (r == RES_OK)
+		r = failed(db, rc, "checkpoint", err);
+	if (r == RES_OK)
+		r = run(db, "PRAGMA journal_mode = DELETE", err);
+	return r;
+}
+
+enum res
+index_publish(const char *dir, struct index_writer **w, struct err *err)
+{
+	char from[PATH_MAX], to[PATH_MAX], old[PATH_MAX];
+	const struct archive_io *io = &archive_io_system;
+	unsigned number;
+	enum res there = index_newest(dir, old, sizeof old, &number);
+	enum res r = settle((*w)->db, err);
+	index_close(w, false);
+	if (there != RES_OK && there != RES_NOTFOUND)
+		return there;
+	if (r == RES_OK)
+		r = io_path(from, "%s/" BUILDING, dir);
+	if (r == RES_OK)
+		r = generation_path(dir, number + 1, to, sizeof to);
+	if (r != RES_OK)
+		return r;
+	if (io->rename(io, from, to) < 0 || io->fsync_dir(io, dir) < 0) {
+		r = io_error(errno);
+		err_set(err, "%s: %s", to, res_text(r));
+		return r;
+	}
+	if (there == RES_OK)
+		remove_generation(old);
+	return RES_OK;
 }
 
 enum res

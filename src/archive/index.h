@@ -66,6 +66,17 @@ HN_CHECK enum res index_build_begin(const char *shard_dir,
     struct index_writer **out);
 HN_CHECK enum res index_build_end(
     struct index_writer **w, const char *shard_dir, struct err *err);
+/* A generation that is being built beside the present one, in building.db:
+ * what a run before left of it, or an empty one. Searches use the present one
+ * until index_publish. */
+HN_CHECK enum res index_open_building(const char *shard_dir,
+    const struct shard_header *shard, struct err *err,
+    struct index_writer **out);
+bool index_is_building(const char *shard_dir);
+/* It is complete: durable, then the newest generation under its own name; the
+ * one before goes. Clears `w`; on errors it stays and can be built on. */
+HN_CHECK enum res index_publish(
+    const char *shard_dir, struct index_writer **w, struct err *err);
 /* In memory, for the tail. */
 HN_CHECK enum res index_open_memory(const struct shard_header *shard,
     struct err *err, struct index_writer **out);

@@ -103,9 +103,10 @@ struct archive_shard_stats {
 HN_CHECK enum res archive_stats(struct archive_reader *r, struct arena *a,
     struct err *err, struct archive_shard_stats **out, size_t *out_count);
 
-/* Build the index of every shard nobody writes to anew. `progress` (may be
- * NULL) is called now and then. RES_DENIED: the daemon has one of them (those
- * before it are done). */
+/* Build the index of every shard nobody writes to anew, each beside the
+ * present one, which searches use meanwhile; goes on where an interrupted run
+ * stopped. `progress` (may be NULL) is called now and then. RES_DENIED: the
+ * daemon has one of them (the others are done). */
 HN_CHECK enum res archive_reindex(struct archive_reader *r,
     void (*progress)(void *context, struct str dir, uint64_t done,
 	uint64_t bytes),

@@ -3,6 +3,7 @@
 #include "store_test.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "archive/applier.h"
 #include "archive/index.h"
@@ -222,6 +223,80 @@ test_language_after_close(void **state)
 	snprintf(dir, sizeof dir, "%.*s", STR_ARG(stats[0].dir));
 	assert_ok(index_peek(dir, &p));
 	assert_int_equal(p.messages, 2);
+}
+
+static void
+die_soon(void *context, struct str dir, uint64_t done, uint64_t all)
+{
+	(void)dir;
+	(void)all;
+	if (done >= *(uint64_t *)context)
+		_exit(9); /* as by kill -9: nothing is put in order */
+}
+
+/* A run of reindex that is killed leaves the index that was there; the next
+ * run goes on, and only then the new generation takes its place. */
+static void
+test_reindex_killed(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = { "" };
+	struct arena *a = arena_new(0);
+	char dir[PATH_MAX], path[PATH_MAX];
+	struct archive_shard_stats *stats;
+	size_t count;
+	unsigned before, after;
+	submit_two(f);
+	store_close(&f->store);
+	check_language(f);
+	assert_ok(archive_stats(f->reader, a, &err, &stats, &count));
+	snprintf(dir, sizeof dir, "%.*s", STR_ARG(stats[0].dir));
+	assert_ok(index_newest(dir, path, sizeof path, &before));
+	for (uint64_t stage = 0; stage < 2; stage++) {
+		int status;
+		pid_t pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct archive_reader *r;
+			if (archive_reader_open(f->path, &err, &r) != RES_OK ||
+			    archive_reindex(r, die_soon, &stage, &err) != RES_OK)
+				_exit(1);
+			_exit(stage == 0 ? 2 : 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 9);
+		check_language(f); /* whatever stage it died at */
+	}
+	assert_ok(archive_reindex(f->reader, NULL, NULL, &err));
+	assert_ok(index_newest(dir, path, sizeof path, &after));
+	assert_true(after > before);
+	assert_false(index_is_building(dir));
+	assert_ok(io_path(path, "%s/index.g%u.db", dir, before));
+	assert_int_equal(access(path, F_OK), -1);
+	check_language(f); /* the reader that was open finds the new one */
+	arena_free(&a);
+}
+
+/* What a run before left is not trusted when it is damaged. */
+static void
+test_reindex_damaged(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = { "" };
+	struct arena *a = arena_new(0);
+	char path[PATH_MAX];
+	struct archive_shard_stats *stats;
+	size_t count;
+	submit_two(f);
+	store_close(&f->store);
+	check_language(f);
+	assert_ok(archive_stats(f->reader, a, &err, &stats, &count));
+	snprintf(path, sizeof path, "%.*s/building.db", STR_ARG(stats[0].dir));
+	test_write_file(path, STR("this is no database at all, but long"));
+	assert_ok(archive_reindex(f->reader, NULL, NULL, &err));
+	check_language(f);
+	arena_free(&a);
 }
 
 static void
@@ -518,6 +593,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_language_while_open),
 		TEST(test_language_after_close),
+		TEST(test_reindex_killed),
+		TEST(test_reindex_damaged),
 		TEST(test_hit),
 		TEST(test_deliveries),
 		TEST(test_pages),
