@@ -40,6 +40,15 @@ newest_note(const struct shard_view *v, struct arena *a, struct err *err,
 	return out->len > 0 ? RES_OK : RES_AGAIN;
 }
 
+enum res
+proof_newest_note(struct archive_reader *r, struct arena *a, uint32_t shard,
+    struct err *err, struct str *out)
+{
+	struct note_head head;
+	const struct shard_view *v = reader_find(r, shard);
+	return v != NULL ? newest_note(v, a, err, out, &head) : RES_NOTFOUND;
+}
+
 static enum res
 given_note(const struct shard_view *v, struct str bytes, struct err *err,
     struct note_head *out)

@@ -111,6 +111,9 @@ HN_CHECK enum res proof_make(struct archive_reader *r, struct arena *a,
 HN_CHECK enum res consistency_make(struct archive_reader *r, struct arena *a,
     struct str one, struct str other, struct err *err,
     struct consistency *out);
+/* The newest note of a shard, in `a`, for many proofs. RES_AGAIN: none. */
+HN_CHECK enum res proof_newest_note(struct archive_reader *r, struct arena *a,
+    uint32_t shard, struct err *err, struct str *out);
 /* The leaves of a shard, for many proofs; to be done by the caller.
  * RES_LIMIT: too many. */
 HN_CHECK enum res proof_table(struct archive_reader *r, uint32_t shard,

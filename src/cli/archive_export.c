@@ -13,6 +13,7 @@
 
 #include "archive/query.h"
 #include "cli/each.h"
+#include "cli/export_proofs.h"
 #include "cli/manifest.h"
 #include "mail/mbox.h"
 
@@ -28,7 +29,8 @@ struct export {
 	enum export_form form;
 	const char *to;
 	struct archive_reader *reader;
-	FILE *mbox, *manifest;
+	FILE *mbox, *manifest; /* manifest NULL: mbox to standard output */
+	struct export_proofs proofs;
 	uint64_t written, failed;
 };
 
@@ -163,11 +165,22 @@ copy_message(struct export *x, struct arena *a, uint64_t id, FILE *file,
 	return r;
 }
 
-static void
+/* The proof goes into a folder beside it. */
+static enum res
 put_manifest(struct export *x, const struct archived *m,
-    const uint8_t hash[DIGEST_LEN], const char *name)
+    const uint8_t hash[DIGEST_LEN], const char *name, struct err *err)
 {
 	struct buf id;
+	char proof[EXPORT_PROOF_NAME], path[PATH_MAX + EXPORT_PROOF_NAME] = "";
+	if (x->manifest == NULL)
+		return RES_OK;
+	enum res r = export_proof(&x->proofs, m->id, err, proof);
+	if (r != RES_OK)
+		return r;
+	const char *folder = strrchr(x->proofs.dir, '/');
+	folder = folder != NULL ? folder + 1 : x->proofs.dir;
+	if (proof[0] != '\0')
+		snprintf(path, sizeof path, "%s/%s", folder, proof);
 	buf_init(&id, 64);
 	archive_id_format(&id, m->id);
 	const struct manifest_line l = { .id = buf_str(&id),
@@ -175,9 +188,11 @@ put_manifest(struct export *x, const struct archived *m,
 		.bytes = m->bytes,
 		.file = str_c(name),
 		.meta = m->meta,
-		.time_us = m->time_us };
+		.time_us = m->time_us,
+		.proof = path };
 	manifest_put(x->manifest, &l);
 	buf_done(&id);
+	return RES_OK;
 }
 
 /* --- one message --- */
@@ -219,7 +234,7 @@ export_file(struct export *x, struct arena *a, const struct archived *m,
 	if (r != RES_OK)
 		(void)unlink(temporary);
 	else
-		put_manifest(x, m, hash, name);
+		r = put_manifest(x, m, hash, name, err);
 	return r;
 }
 
@@ -280,6 +295,10 @@ export_to_mbox(struct export *x, struct arena *a, const struct archived *m,
 	fputs(open_end ? "\r\n\r\n" : "\r\n", x->mbox);
 	if (r == RES_OK && ferror(x->mbox))
 		r = RES_IO;
+	const char *name = strrchr(x->to, '/');
+	if (r == RES_OK)
+		r = put_manifest(
+		    x, m, hash, name != NULL ? name + 1 : x->to, err);
 	return r;
 }
 
@@ -310,16 +329,35 @@ export_one(struct export *x, uint64_t id)
 
 /* --- all of them --- */
 
+/* MANIFEST and proofs/ in the folder; beside an mbox FILE.MANIFEST and
+ * FILE.proofs/. */
+static int
+open_manifest(struct export *x, char joint, const char *mode)
+{
+	char path[PATH_MAX + 16];
+	int n = snprintf(x->proofs.dir, sizeof x->proofs.dir, "%s%cproofs",
+	    x->to, joint);
+	snprintf(path, sizeof path, "%s%cMANIFEST", x->to, joint);
+	if (n < 0 || (size_t)n >= sizeof x->proofs.dir)
+		return cli_fail(EX_USAGE, "%s: too long", x->to);
+	x->manifest = fopen(path, mode);
+	if (x->manifest == NULL)
+		return cli_fail(EX_CANTCREAT, "%s: %s", path, strerror(errno));
+	return EX_OK;
+}
+
 static int
 open_output(struct export *x)
 {
 	char path[PATH_MAX + 16];
+	export_proofs_init(&x->proofs, x->reader);
 	if (x->form == EXPORT_MBOX) {
-		x->mbox = strcmp(x->to, "-") == 0 ? stdout : fopen(x->to, "wbx");
+		bool standard = strcmp(x->to, "-") == 0;
+		x->mbox = standard ? stdout : fopen(x->to, "wbx");
 		if (x->mbox == NULL)
 			return cli_fail(EX_CANTCREAT, "%s: %s", x->to,
 			    strerror(errno));
-		return EX_OK;
+		return standard ? EX_OK : open_manifest(x, '.', "wbx");
 	}
 	static const char *const parts[] = { "", "/cur", "/new", "/tmp" };
 	size_t count = x->form == EXPORT_MAILDIR ? 4 : 1;
@@ -329,11 +367,7 @@ open_output(struct export *x)
 			return cli_fail(EX_CANTCREAT, "%s: %s", path,
 			    strerror(errno));
 	}
-	snprintf(path, sizeof path, "%s/MANIFEST", x->to);
-	x->manifest = fopen(path, "ab");
-	if (x->manifest == NULL)
-		return cli_fail(EX_CANTCREAT, "%s: %s", path, strerror(errno));
-	return EX_OK;
+	return open_manifest(x, '/', "ab");
 }
 
 static int
@@ -367,8 +401,12 @@ export_all(struct export *x, const struct query *q)
 	if (status != EX_OK)
 		return status;
 	archive_say_coverage(&coverage);
-	fprintf(stderr, "hanaper: %" PRIu64 " written, %" PRIu64 " failed\n",
+	fprintf(stderr, "hanaper: %" PRIu64 " written, %" PRIu64 " failed",
 	    x->written, x->failed);
+	if (x->manifest != NULL)
+		fprintf(stderr, ", %" PRIu64 " with a proof, %" PRIu64
+		    " not signed yet", x->proofs.written, x->proofs.lacking);
+	fputc('\n', stderr);
 	if (x->failed > 0)
 		return EX_DATAERR;
 	if (!archive_is_complete(&coverage))
@@ -397,6 +435,7 @@ archive_export_main(int argc, char **argv)
 	if (x.reader != NULL && status == EX_OK)
 		status = export_all(&x, q);
 	status = close_output(&x, status);
+	export_proofs_done(&x.proofs);
 	archive_reader_close(&x.reader);
 	arena_free(&a);
 	return status;

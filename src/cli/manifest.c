@@ -46,6 +46,8 @@ manifest_put(FILE *f, const struct manifest_line *l)
 	clock_format_us(&b, l->time_us);
 	buf_add_char(&b, '\t');
 	put_recipients(&b, l->meta);
+	if (l->proof != NULL)
+		buf_addf(&b, "\t%s", l->proof);
 	buf_add_char(&b, '\n');
 	(void)buf_write(&b, f);
 	buf_done(&b);

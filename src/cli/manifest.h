@@ -2,8 +2,10 @@
  * tabs, so that what was written can be checked years later:
  *
  *   id  SHA-256  bytes  file  direction  sender  results  time  recipients
+ *   and, of an export, proof
  *
- * Control bytes are '?'; recipients are separated by blanks. */
+ * Control bytes are '?'; recipients are separated by blanks; proof is a file
+ * (archive/proof.h), empty when there is none. */
 #ifndef CLI_MANIFEST_H
 #define CLI_MANIFEST_H
 
@@ -19,6 +21,7 @@ struct manifest_line {
 	struct str file;
 	struct str meta;         /* decoded; may be empty */
 	int64_t time_us;
+	const char *proof; /* NULL: no such column */
 };
 
 /* Errors are the stream's. */

@@ -149,6 +149,32 @@ def a_forged_proof_fails():
 
 
 @cases.add
+def exports_carry_proofs():
+    with Store() as s:
+        s.run("checkpoint")
+        s.fill(s.save("late", "Subject: late\r\n\r\n"))
+        for option, to, manifest in (
+                ("--to", "eml", "eml/MANIFEST"),
+                ("--maildir", "box", "box/MANIFEST"),
+                ("--mbox", "mbox", "mbox.MANIFEST")):
+            said = s.run("export", option, s.path(to), "dir:in",
+                         err=True)
+            tap.check_in("4 written, 0 failed, 3 with a proof, 1 not signed",
+                         said)
+            with open(s.path(manifest)) as file:
+                rows = [line.rstrip("\n").split("\t") for line in file]
+            tap.check([bool(row[9]) for row in rows],
+                      [False, True, True, True], "proofs")
+            base = os.path.dirname(s.path(manifest))
+            for row in rows[1:]:
+                args = ["prove", "--check", os.path.join(base, row[9]),
+                        "--key", s.key]
+                if option != "--mbox":
+                    args += ["--message", os.path.join(base, row[3])]
+                tap.check_in(f"sha256: {row[1]}", s.run(*args))
+
+
+@cases.add
 def verify_names_what_is_wrong():
     with Store() as s:
         s.run("checkpoint")
