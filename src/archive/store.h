@@ -96,6 +96,12 @@ typedef void (*store_checkpoint_fn)(void *context, const char *family,
 unsigned store_checkpoint(
     struct store *s, store_checkpoint_fn told, void *context);
 
+/* The same for shards that nobody has open: those of an import, and what was
+ * left without a key. Not from time to time, as an import that begins
+ * meanwhile finds its shard taken. `told` is not NULL. */
+unsigned store_checkpoint_left(
+    struct store *s, store_checkpoint_fn told, void *context);
+
 /* --- for those who change finished shards (keeping.h) --- */
 struct shard_env;
 const struct shard_env *store_env(const struct store *s);

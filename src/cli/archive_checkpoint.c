@@ -83,8 +83,10 @@ sign_here(const struct config *c, struct arena *a, struct printed *p)
 			status = cli_fail(cli_status(r), "%s: %s", dir,
 			    err.text[0] != '\0' ? err.text : res_text(r));
 	}
-	if (store != NULL)
+	if (store != NULL) {
 		(void)store_checkpoint(store, told, p);
+		(void)store_checkpoint_left(store, told, p);
+	}
 	store_close(&store);
 	signer_free(&signer);
 	return status;

@@ -24,5 +24,6 @@ control_checkpoint(struct control_call *call, struct err *err)
 	}
 	/* what is missing is told by family */
 	(void)store_checkpoint(call->env->store, put_note, call);
+	(void)store_checkpoint_left(call->env->store, put_note, call);
 	return RES_OK;
 }

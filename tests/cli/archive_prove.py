@@ -120,6 +120,28 @@ def a_proof_stands_alone():
 
 
 @cases.add
+def imported_mail_is_signed_too():
+    with Store() as s:
+        s.run("checkpoint")
+        old = s.save("old.eml", "Date: Thu, 5 Mar 2020 10:00:00 +0000\r\n"
+                     "Subject: old\r\n\r\n")
+        s.run("import", old, s.save("now.eml", "Subject: new\r\n\r\n"))
+        ids = [json.loads(line)["id"] for line in s.run(
+            "search", "--json", "subject:old OR subject:new").splitlines()]
+        tap.check(len(ids), 2, "imported")
+        for ident in ids:
+            tap.check_in("no checkpoint covers", s.run(
+                "prove", ident, status=75, err=True))
+        s.run("checkpoint")
+        for ident in ids:
+            file = s.save("proof", s.run("prove", ident))
+            said = s.run("prove", "--check", file, "--key", s.key)
+            assert said.endswith("proved\n"), said
+        # nothing of it is new any more; mail and audit print again
+        tap.check(s.run("checkpoint").count("/1/"), 2, "notes")
+
+
+@cases.add
 def the_envelope_can_be_left_out():
     with Store() as s:
         s.run("checkpoint")
