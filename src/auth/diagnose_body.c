@@ -110,6 +110,36 @@ undo_broken_lines(struct str t, struct buf *out)
 	}
 }
 
+/* Blanks that a hop put into a body hashed as it is (simple): at the ends of
+ * lines, or anywhere. What a hop took away cannot be known. */
+static void
+undo_blanks(struct str t, bool runs, struct buf *out)
+{
+	for (size_t i = 0; i < t.len;) {
+		size_t to = i;
+		while (to < t.len && ascii_is_wsp(t.ptr[to]))
+			to++;
+		if (to == i)
+			buf_add_char(out, t.ptr[i++]);
+		else if (to < t.len && t.ptr[to] != '\r')
+			buf_add_str(
+			    out, runs ? STR(" ") : str_sub(t, i, to - i));
+		i = to > i ? to : i;
+	}
+}
+
+static void
+undo_trailing_blanks(struct str t, struct buf *out)
+{
+	undo_blanks(t, false, out);
+}
+
+static void
+undo_blank_runs(struct str t, struct buf *out)
+{
+	undo_blanks(t, true, out);
+}
+
 static const struct {
 	void (*undo)(struct str t, struct buf *out);
 	const char *cause;
@@ -120,6 +150,8 @@ static const struct {
 	{ undo_doubled_dots, "dots at the start of lines were doubled" },
 	{ undo_lost_dots, "dots at the start of lines were lost" },
 	{ undo_from_escape, "lines with \"From \" were escaped" },
+	{ undo_trailing_blanks, "trailing blanks were added" },
+	{ undo_blank_runs, "white space was changed" },
 };
 
 static enum res

@@ -147,6 +147,10 @@ simple(void **state)
 		    "header changed: the case of field names was changed" },
 		{ "Subject: Is", "Subject: [x] Is",
 		    "header changed: Subject got \"[x]\"" },
+		{ "yet?\r\n", "yet? \t\r\n",
+		    "body changed: trailing blanks were added" },
+		{ "Are you", "Are\t you",
+		    "body changed: white space was changed" },
 	};
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		char m[4096];

@@ -160,6 +160,75 @@ def several_files_in_one_call():
        b"absent.eml" in r.stderr, "one of three cannot be read", r)
 
 
+MIME = ("From: Ann <ann@example.org>\r\nTo: bob@example.net\r\n"
+        "Subject: dinner at eight\r\nMessage-ID: <2@example.org>\r\n"
+        "Date: Mon, 30 Nov 2026 12:00:00 +0000\r\nMIME-Version: 1.0\r\n"
+        "Content-Type: text/plain; charset=utf-8\r\n"
+        "Content-Transfer-Encoding: 8bit\r\n\r\n"
+        "Gr\u00fc\u00dfe an  alle\r\nAnn\r\n").encode()
+# RFC 8463's public key
+SHORT = ("MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDkHlOQoBTzWRiGs5V6NpP3"
+         "idY6Wk08a5qhdR6wy5bdOKb2jLQiY/J16JYi0Qvx/byYzCNb3W91y3FutACD"
+         "fzwQ/BC/e/8uBsCR+yz1Lxj+PL6lHvqMKrM3rG4hstT5QjvHO9PzoxZyVYLz"
+         "BfO2EeC3Ip3G+2kryOTIKT+l/K4w3QIDAQAB")
+CAUSES = [  # canonicalization, what was done, what is said of it
+    ("relaxed", b"Ann\r\n", b"Ann\r\n--\r\nthe list\r\n",
+     "body changed: 14 octets were added at the end"),
+    ("relaxed", b"dinner", b"[list] dinner",
+     'header changed: Subject got "[list]"'),
+    ("simple", b"Ann\r\n", b"Ann \r\n",
+     "body changed: trailing blanks were added"),
+    ("simple", b"dinner at", b"dinner  at",
+     "header changed: white space was changed"),
+    ("simple", b"dinner at", b"dinner\r\n at",
+     "header changed: folds were added"),
+    ("relaxed", b": 8bit\r\n\r\nGr\xc3\xbc\xc3\x9fe",
+     b": quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe",
+     "body changed: it was encoded as quoted-printable; header changed: "
+     "content-transfer-encoding: 8bit was changed"),
+    ("relaxed", b"Content-Transfer-Encoding: 8bit\r\n", b"",
+     "header changed: content-transfer-encoding: 8bit was removed"),
+    ("relaxed", b"Date: Mon, 30 Nov 2026 12:00:00 +0000\r\n", b"",
+     "header changed: date is not there"),
+    ("relaxed", b"To: bob", b"Subject: cheap\r\nTo: bob",
+     'header changed: a field was added: "Subject"'),
+]
+
+
+def each_cause_is_named():
+    def told(raw, *more, zone="zone"):
+        return hanaper("verify", "--zone", path(zone), "--json", *more,
+                       stdin=raw)
+
+    def diagnosis(r):
+        return json.loads(r.stdout)["dkim"][0]["diagnosis"]
+    for canon, old, new, want in CAUSES:
+        sig = signed(MIME, "--selector", "rsa", "--field",
+                     "--canonicalization", f"{canon}/{canon}").stdout
+        ok(told(sig + MIME).returncode == 0 and
+           diagnosis(told(sig + MIME)) == "", "whole", told(sig + MIME))
+        ok(MIME.count(old) == 1, "once", old)
+        r = told(sig + MIME.replace(old, new))
+        ok(diagnosis(r) == want, want, r)
+    sig = signed(MIME, "--selector", "rsa", "--field", "--clock",
+                 "1500000000").stdout
+    r = told(sig + MIME, "--clock", "1600000000")
+    ok(diagnosis(r).startswith("expired ") and
+       b"signature expired" in r.stdout, "expired", r)
+    made = hanaper("key", "generate", "example.org", "--selector", "rsa",
+                   "--key-dir", path("other"))
+    ok(made.returncode == 0, "another key", made)
+    dns = hanaper("key", "dns", "example.org", "--key-dir", path("other"))
+    write("zone2048", zone_of(dns.stdout))
+    write("zone1024", f'rsa._domainkey.example.org TXT "p={SHORT}"\n'.encode())
+    for zone, want in (
+            ("zone2048", "not signed with this key, or b= was damaged"),
+            ("zone1024", "not signed with this key: it has 1024 bits, "
+                         "b= has 2048")):
+        r = told(sig + MIME, "--clock", "none", zone=zone)
+        ok(diagnosis(r) == want, want, r)
+
+
 def several_files_signed():
     good = write("good.eml", TEXT)
     r = hanaper("sign", "-c", path("conf"), good,
@@ -300,6 +369,6 @@ tap.run([(f.__name__.replace("_", " "), f) for f in (
     both_keys_sign, standard_input_verifies, json_tells_all,
     json_of_a_refused_message_has_all_members,
     a_changed_body_exits_1, no_signature_exits_1, several_files_in_one_call,
-    several_files_signed,
+    several_files_signed, each_cause_is_named,
     age, one_field, explained, errors_name_what_is_wrong, dkimpy_agrees,
     mail_dkim_agrees)], cleanup=work.cleanup)
