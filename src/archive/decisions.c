@@ -1,13 +1,19 @@
 #include "archive/decisions.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define BUSY_MS     5000
+/* Under load entries are gathered for a moment: a transaction costs as much as
+ * many entries. The first one after a quiet moment is written at once. */
+#define GATHER_US    100000
+#define GATHER_COUNT 1024
 #define TRIM_EVERY  512  /* entries between looks at age and size */
 #define TRIM_COUNT  2000 /* entries dropped at once when the file is too big */
 #define SCHEMA_VERSION 1
@@ -30,7 +36,8 @@ struct decisions {
 	struct waiting *pending, **tail, *writing;
 	size_t count;           /* pending */
 	uint64_t put, done;     /* entries since start */
-	bool stop;
+	bool stop, hurry;       /* hurry: somebody waits for `written` */
+	int64_t batch_us;       /* when the last batch was begun */
 	atomic_ullong dropped;
 	unsigned until_trim;
 	char path[];
@@ -214,6 +221,20 @@ free_list(struct waiting *w)
 	}
 }
 
+/* With the lock held. */
+static void
+gather(struct decisions *d)
+{
+	int64_t until_us = d->batch_us + GATHER_US;
+	struct timespec until = { until_us / 1000000,
+		until_us % 1000000 * 1000 };
+	int failed = 0;
+	while (!d->stop && !d->hurry && d->count < GATHER_COUNT &&
+	    failed != ETIMEDOUT && clock_mono_us() < until_us)
+		failed = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+	d->batch_us = clock_mono_us();
+}
+
 /* What is being written stays findable beside what waits. */
 static void *
 run(void *arg)
@@ -225,6 +246,7 @@ run(void *arg)
 			pthread_cond_wait(&d->changed, &d->lock);
 			continue;
 		}
+		gather(d);
 		uint64_t put = d->put;
 		d->writing = d->pending;
 		d->pending = NULL;
@@ -236,6 +258,7 @@ run(void *arg)
 		free_list(d->writing);
 		d->writing = NULL;
 		d->done = put;
+		d->hurry = false;
 		pthread_cond_broadcast(&d->written);
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -267,7 +290,11 @@ decisions_open(const struct decisions_options *o, struct err *err,
 	memcpy(d->path, o->path, strlen(o->path) + 1);
 	d->tail = &d->pending;
 	pthread_mutex_init(&d->lock, NULL);
-	pthread_cond_init(&d->changed, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&d->written, NULL);
 	mode_t old = umask(0027);
 	enum res r = open_writer(d);
@@ -345,7 +372,8 @@ decisions_put(struct decisions *d, const struct decision_entry *e)
 		d->tail = &w->next;
 		d->count++;
 		d->put++;
-		pthread_cond_signal(&d->changed);
+		if (d->count == 1 || d->count == GATHER_COUNT)
+			pthread_cond_signal(&d->changed);
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (full) {
@@ -365,8 +393,11 @@ decisions_flush(struct decisions *d)
 {
 	pthread_mutex_lock(&d->lock);
 	uint64_t wanted = d->put;
-	while (d->done < wanted)
+	while (d->done < wanted) {
+		d->hurry = true;
+		pthread_cond_signal(&d->changed);
 		pthread_cond_wait(&d->written, &d->lock);
+	}
 	pthread_mutex_unlock(&d->lock);
 }
 

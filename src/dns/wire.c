@@ -344,7 +344,7 @@ read_negative_ttl(struct message *m)
 		take_ttl(m, get_be32(m->p + rr.rdata + rr.rdlen - 4));
 		return NULL;
 	}
-	m->ttl = 0;
+	take_ttl(m, WIRE_BARE_TTL);
 	return NULL;
 }
 

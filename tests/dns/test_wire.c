@@ -98,7 +98,7 @@ table(void **state)
 		{ "nxdomain", "8183", 0, 1, DNS_A, Q_A, soa, DNS_NXDOMAIN, 60,
 		    0, NULL, NULL },
 		{ "nodata without soa", "8180", 0, 0, DNS_A, Q_A, "",
-		    DNS_NODATA, 0, 0, NULL, NULL },
+		    DNS_NODATA, WIRE_BARE_TTL, 0, NULL, NULL },
 		{ "nxdomain with data", "8183", 1, 0, DNS_A, Q_A,
 		    "c00c000100010000012c0004c0000201", DNS_SERVFAIL, 0, 0,
 		    NULL, "malformed answer" },
