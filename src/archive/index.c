@@ -27,7 +27,7 @@ static const char schema[] =
     " frames INTEGER, messages INTEGER, deliveries INTEGER,"
     " min_time INTEGER, max_time INTEGER);"
     "CREATE TABLE message(id INTEGER PRIMARY KEY, time INTEGER,"
-    " bytes INTEGER, position INTEGER, content INTEGER, dir TEXT,"
+    " bytes INTEGER, position INTEGER, content INTEGER, dir,"
     " ip BLOB, qid TEXT, rcpt_count INTEGER, rcpts TEXT, sender TEXT,"
     " subject TEXT);"
     "CREATE INDEX delivery ON message(content) WHERE content IS NOT NULL;"
@@ -573,7 +573,12 @@ add_row(struct index_writer *w, const struct entry *e)
 		sqlite3_bind_null(st, 5);
 	else
 		sqlite3_bind_int64(st, 5, (sqlite3_int64)e->content);
-	bind_text(st, 6, cut(e->direction, INDEX_MAX_ROW_TEXT));
+	if (str_eq(e->direction, STR("in")))
+		sqlite3_bind_int(st, 6, 0);
+	else if (str_eq(e->direction, STR("out")))
+		sqlite3_bind_int(st, 6, 1);
+	else
+		bind_text(st, 6, cut(e->direction, INDEX_MAX_ROW_TEXT));
 	if (e->ip.family == IP_NONE)
 		sqlite3_bind_null(st, 7);
 	else

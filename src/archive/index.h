@@ -20,7 +20,11 @@
 #include "base/res.h"
 #include "base/str.h"
 
-#define INDEX_SCHEMA_VERSION 1
+#define INDEX_SCHEMA_VERSION 2
+/* The direction of a row, in SQL: the two usual ones are kept as numbers that
+ * take no room. */
+#define INDEX_DIRECTION                                                       \
+	"CASE dir WHEN 0 THEN 'in' WHEN 1 THEN 'out' ELSE dir END"
 /* Recipients kept in a row, and bytes of its texts: what a list shows. */
 #define INDEX_MAX_ROW_RCPTS   3
 #define INDEX_MAX_ROW_SUBJECT 160

@@ -3,7 +3,8 @@
 #include "archive/reader.h"
 
 static const char sql[] =
-    "SELECT id, time, dir, qid FROM message WHERE time BETWEEN ?1 AND ?2";
+    "SELECT id, time, " INDEX_DIRECTION ", qid FROM message"
+    " WHERE time BETWEEN ?1 AND ?2";
 
 struct rows {
 	int64_t from_us, to_us;

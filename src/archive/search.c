@@ -15,7 +15,8 @@
 #define STEPS 1000
 
 #define ROW_COLUMNS                                                           \
-	"m.id, m.time, m.bytes, m.content, m.ip, m.position, m.dir, m.qid,"   \
+	"m.id, m.time, m.bytes, m.content, m.ip, m.position,"                 \
+	" " INDEX_DIRECTION ", m.qid,"                                        \
 	" m.rcpt_count, m.rcpts, m.sender, m.subject"
 enum { ROW_ID, ROW_TIME, ROW_BYTES, ROW_CONTENT, ROW_IP, ROW_POSITION, ROW_DIR,
 	ROW_QID, ROW_RCPT_COUNT, ROW_RCPTS, ROW_SENDER, ROW_SUBJECT };
