@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -617,6 +618,17 @@ check_successors(struct verify *v)
 	}
 }
 
+/* Only a header: its making failed in the middle, and another took its place.
+ * One that held frames is named by its successor. */
+static bool
+is_stillborn(const struct shard_entry *e)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	return io_path(path, "%s/segment", e->dir) == RES_OK &&
+	    stat(path, &st) == 0 && st.st_size <= SHARD_HEADER_BYTES;
+}
+
 /* The newest shard of the family that was made before this one; in `import`
  * of the same month. */
 static const struct shard_entry *
@@ -628,7 +640,9 @@ before(const struct verify *v, const struct shard_entry *e)
 		if (o->status != RES_OK || strcmp(o->family, e->family) != 0 ||
 		    o->header.number >= e->header.number ||
 		    (strcmp(e->family, STORE_IMPORT_FAMILY) == 0 &&
-			strcmp(o->period, e->period) != 0))
+			strcmp(o->period, e->period) != 0) ||
+		    (o->header.number != e->header.previous &&
+			is_stillborn(o)))
 			continue;
 		if (found == NULL || o->header.number > found->header.number)
 			found = o;

@@ -2,6 +2,8 @@
 #include <pthread.h>
 
 #include "archive/checkpoints.h"
+#include "archive/verify.h"
+#include "fault_io.h"
 #include "note_test.h"
 #include "store_test.h"
 
@@ -431,6 +433,103 @@ damaged_note(void **state)
 	arena_free(&a);
 }
 
+/* --- a disk that fails ----------------------------------------------------- */
+
+static void
+on_fault(void *context, const struct verify_fault *v)
+{
+	struct buf *b = context;
+	buf_addf(b, "%s: frame %llu: %s\n", v->dir,
+	    (unsigned long long)v->frame, v->text);
+}
+
+/* Whatever happened: what is there is whole, and signed notes are about what
+ * is there, so that no new epoch begins. */
+static void
+must_be_whole(struct fixture *f, const char *what, unsigned long n)
+{
+	struct store_identity id;
+	struct verify_counts counts;
+	struct buf faults;
+	const struct verify_options o = { .fault = on_fault,
+		.context = &faults };
+	open_store(f);
+	submit(f, 1000);
+	store_checkpoint(f->store, NULL, NULL);
+	store_close(&f->store);
+	assert_ok(store_dir_identity(f->path, NULL, &id));
+	if (id.epoch != 1)
+		fail_msg("%s %lu: a new epoch: %s", what, n,
+		    buf_cstr(&f->alarms));
+	buf_init(&faults, 100000);
+	assert_ok(verify_store(f->path, &o, NULL, &counts));
+	if (counts.faults > 0)
+		fail_msg("%s %lu: %s", what, n, buf_cstr(&faults));
+	if (counts.notes == 0)
+		fail_msg("%s %lu: nothing was signed", what, n);
+	buf_done(&faults);
+}
+
+static void
+try_to_sign(struct fixture *f, struct fault_io *fault)
+{
+	struct err err = { "" };
+	char text[4096];
+	uint64_t id;
+	const struct store_options o = { .path = f->path,
+		.signer = f->keys.signer,
+		.roll_bytes = 9000,
+		.retry_us = 1,
+		.without_index = true,
+		.clock = { f->now_us },
+		.io = &fault->io };
+	if (store_open(&o, &err, &f->store) != RES_OK &&
+	    store_open(&o, &err, &f->store) != RES_OK)
+		fail_msg("%s", err.text);
+	for (unsigned i = 0; i < 6; i++) {
+		(void)!test_submit(f->store, "mail", f->now_us, STR("\1"),
+		    test_text(text, sizeof text, i), &id);
+		store_checkpoint(f->store, NULL, NULL);
+	}
+}
+
+static void
+fail_once(struct fixture *f, unsigned long write, unsigned long sync,
+    bool cut, const char *what)
+{
+	struct fault_io fault;
+	unsigned long n = write + sync;
+	store_close(&f->store);
+	scratch_remove(f->path);
+	scratch_make(f->path);
+	buf_reset(&f->alarms);
+	fault_init(&fault, n + 1000 * cut);
+	fault.fail_write = write;
+	fault.write_kind = FAULT_TORN;
+	fault.fail_sync = sync;
+	try_to_sign(f, &fault);
+	if (cut)
+		fault_off(&fault);
+	store_close(&f->store);
+	if (cut)
+		fault_cut(&fault);
+	fault_done(&fault);
+	must_be_whole(f, what, n);
+}
+
+static void
+nth_write_and_sync(void **state)
+{
+	struct fixture *f = *state;
+	for (unsigned long n = 1; n <= 24; n++) {
+		fail_once(f, n, 0, n % 2, "torn write");
+		fail_once(f, 0, n, false, "failed sync");
+		fail_once(f, 0, n, true, "failed sync, cut");
+	}
+	for (unsigned long n = 25; n <= 60; n += 5)
+		fail_once(f, 0, n, n % 2, "failed sync, later");
+}
+
 int
 main(void)
 {
@@ -444,6 +543,7 @@ main(void)
 		TEST(other_tree),
 		TEST(restored),
 		TEST(damaged_note),
+		TEST(nth_write_and_sync),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
