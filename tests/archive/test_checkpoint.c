@@ -521,13 +521,83 @@ static void
 nth_write_and_sync(void **state)
 {
 	struct fixture *f = *state;
-	for (unsigned long n = 1; n <= 24; n++) {
+	for (unsigned long n = 1; n <= 16; n++) {
 		fail_once(f, n, 0, n % 2, "torn write");
 		fail_once(f, 0, n, false, "failed sync");
 		fail_once(f, 0, n, true, "failed sync, cut");
 	}
-	for (unsigned long n = 25; n <= 60; n += 5)
+	for (unsigned long n = 17; n <= 60; n += 6)
 		fail_once(f, 0, n, n % 2, "failed sync, later");
+}
+
+/* --- everybody at once ------------------------------------------------------ */
+
+#define SENDERS 4
+#define EACH    30
+
+struct sender {
+	pthread_t thread;
+	struct store *store;
+	unsigned first, good;
+};
+
+static void *
+send_on(void *arg)
+{
+	struct sender *s = arg;
+	for (unsigned i = 0; i < EACH; i++) {
+		char text[4096];
+		uint64_t id;
+		s->good += test_submit(s->store, "mail", TEST_TIME,
+		    STR("\1"), test_text(text, sizeof text, s->first + i),
+		    &id) == RES_OK;
+	}
+	return NULL;
+}
+
+/* The notary, somebody who asks, and mail; shards are left meanwhile. */
+static void
+while_mail_comes(void **state)
+{
+	struct fixture *f = *state;
+	struct sender senders[SENDERS];
+	struct err err = { "" };
+	struct verify_counts counts;
+	struct buf faults;
+	const struct verify_options v = { .fault = on_fault,
+		.context = &faults };
+	const struct store_options o = { .path = f->path,
+		.signer = f->keys.signer,
+		.checkpoint_us = 1000,
+		.roll_bytes = 60000,
+		.without_index = true,
+		.clock = { f->now_us },
+		.alarm = on_alarm,
+		.alarm_context = f };
+	store_close(&f->store);
+	assert_ok(store_open(&o, &err, &f->store));
+	for (unsigned i = 0; i < SENDERS; i++) {
+		senders[i] = (struct sender){ .store = f->store,
+			.first = i * 1000 };
+		assert_int_equal(pthread_create(&senders[i].thread, NULL,
+		    send_on, &senders[i]), 0);
+	}
+	for (int i = 0; i < 10; i++)
+		store_checkpoint(f->store, NULL, NULL);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		pthread_join(senders[i].thread, NULL);
+		assert_int_equal(senders[i].good, EACH);
+	}
+	store_close(&f->store);
+	buf_init(&faults, 100000);
+	assert_ok(verify_store(f->path, &v, NULL, &counts));
+	if (counts.faults > 0)
+		fail_msg("%s", buf_cstr(&faults));
+	assert_int_equal(counts.messages, SENDERS * EACH);
+	assert_true(counts.notes > 2 && counts.shards > 1);
+	/* the stop signed all but its own note */
+	assert_true(counts.unsigned_frames <= 1);
+	buf_done(&faults);
 }
 
 int
@@ -544,6 +614,7 @@ main(void)
 		TEST(restored),
 		TEST(damaged_note),
 		TEST(nth_write_and_sync),
+		TEST(while_mail_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
