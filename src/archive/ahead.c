@@ -41,7 +41,9 @@ next_frame(struct segment_reader *r, struct ahead_item *item, uint64_t offset,
     uint64_t frames, uint64_t durable, struct segment_frame *out)
 {
 	enum res res = segment_reader_at(r, offset, out);
-	if (res == RES_CORRUPT || res == RES_NOTFOUND) {
+	/* a frame of a later version is as good as damaged to us */
+	if (res == RES_CORRUPT || res == RES_NOTFOUND ||
+	    res == RES_UNSUPPORTED) {
 		res = segment_reader_resync(r, offset, frames, out);
 		if (res != RES_OK)
 			return res;
@@ -71,6 +73,7 @@ fill(struct ahead *a, struct slot *s, uint64_t offset, uint64_t frames,
 		item->res = r == RES_NOTFOUND ? RES_OK : r;
 		return;
 	}
+	item->offset = f.offset;
 	item->next_offset = segment_frame_end(&f);
 	item->next_frames = f.header.number + 1;
 	if (s->builder == NULL)

@@ -25,6 +25,7 @@ struct ahead_item {
 	enum res res;
 	bool end;       /* no frame: nothing whole before `durable` */
 	bool skipped;   /* damage lies before it */
+	uint64_t offset; /* where the frame begins */
 	uint64_t next_offset, next_frames; /* the position behind it */
 	struct entry entry;
 	struct err why;

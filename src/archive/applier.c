@@ -92,17 +92,28 @@ prepare(struct applier *a, uint64_t durable, struct err *err)
 }
 
 static enum res
+add_entry(struct applier *a, const struct ahead_item *item, struct err *err)
+{
+	enum res r = index_add(a->index, &item->entry, err);
+	if (r == RES_OK && item->entry.damaged)
+		r = index_note_damage(
+		    a->index, item->offset, item->next_offset, err);
+	return r;
+}
+
+static enum res
 apply_item(struct applier *a, const struct ahead_item *item, struct err *err)
 {
 	switch (item->res) {
 	case RES_OK:
-		return index_add(a->index, &item->entry, err);
+		return add_entry(a, item, err);
 	case RES_NOTFOUND:
 		return RES_OK;
 	case RES_CORRUPT:
 	case RES_LIMIT:
 		alarm_line(a, "a frame is not indexed", item->why.text);
-		return RES_OK;
+		return index_note_damage(
+		    a->index, item->offset, item->next_offset, err);
 	case RES_NOMEM:
 	case RES_SYNTAX:
 	case RES_IO:
@@ -133,10 +144,16 @@ apply_batch(struct applier *a, uint64_t durable, bool *out_more,
 	ahead_begin(a->ahead, at.offset, at.frames, durable);
 	for (size_t n = 0; r == RES_OK && n < APPLIER_BATCH && *out_more; n++) {
 		const struct ahead_item *item = ahead_take(a->ahead);
-		if (item->skipped)
+		if (item->skipped) {
 			alarm_line(a, "damaged frames are not indexed", "");
-		if (!item->end)
+			r = index_note_damage(
+			    a->index, at.offset, item->offset, err);
+		}
+		if (r == RES_OK && !item->end)
 			r = apply_item(a, item, err);
+		else if (r == RES_OK && at.offset < durable)
+			r = index_note_damage(
+			    a->index, at.offset, durable, err);
 		at.offset = item->next_offset;
 		at.frames = item->next_frames;
 		*out_more = at.offset < durable;

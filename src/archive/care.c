@@ -90,7 +90,8 @@ segment_end(struct shard_view *v, uint64_t *out_end, uint64_t *out_frames)
 	*out_frames = 0;
 	for (;;) {
 		enum res r = segment_reader_at(v->segment, at, &f);
-		if (r == RES_CORRUPT || r == RES_NOTFOUND)
+		if (r == RES_CORRUPT || r == RES_NOTFOUND ||
+		    r == RES_UNSUPPORTED)
 			r = segment_reader_resync(
 			    v->segment, at, *out_frames, &f);
 		if (r != RES_OK)

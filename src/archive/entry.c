@@ -227,7 +227,9 @@ entry_build(struct entry_builder *b, struct arena *a, struct segment_reader *r,
 	text_extract_reset(b->text);
 	struct sink *sink = text_extract_sink(b->text);
 	res = segment_reader_body(r, f, NULL, sink);
-	if (res == RES_CORRUPT || res == RES_NOTFOUND || res == RES_IO)
+	out->damaged =
+	    res == RES_CORRUPT || res == RES_NOTFOUND || res == RES_IO;
+	if (out->damaged)
 		fact_c(b, "index", "damaged");
 	else if (res != RES_OK)
 		return res;

@@ -24,6 +24,7 @@ struct entry {
 	struct str rcpts;    /* one a line */
 	struct str facts;    /* marked words (archive/tokenizer.h) */
 	const struct text_doc *doc;
+	bool damaged;        /* the body is: what is left of it is indexed */
 };
 
 struct entry_builder;

@@ -776,6 +776,47 @@ index_open_read(const char *dir, const struct shard_header *shard,
 	return r;
 }
 
+/* --- damage: a table that only an index with damage has ------------------- */
+
+enum res
+index_note_damage(
+    struct index_writer *w, uint64_t from, uint64_t to, struct err *err)
+{
+	sqlite3_stmt *st = NULL;
+	enum res r = run(w->db,
+	    "CREATE TABLE IF NOT EXISTS damage(start INTEGER PRIMARY KEY,"
+	    " stop INTEGER)", err);
+	if (r != RES_OK)
+		return r;
+	int rc = sqlite3_prepare_v2(w->db,
+	    "INSERT OR REPLACE INTO damage VALUES(?1, ?2)", -1, &st, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(st, 1, (sqlite3_int64)from);
+		sqlite3_bind_int64(st, 2, (sqlite3_int64)to);
+		rc = sqlite3_step(st);
+	}
+	r = failed(w->db, rc, "damage", err);
+	sqlite3_finalize(st);
+	return r;
+}
+
+uint64_t
+index_read_damage(sqlite3 *db, uint64_t *out_from, uint64_t *out_to)
+{
+	sqlite3_stmt *st = NULL;
+	uint64_t count = 0;
+	if (sqlite3_prepare_v2(db,
+		"SELECT count(*) OVER (), start, stop FROM damage"
+		" ORDER BY start LIMIT 1", -1, &st, NULL) == SQLITE_OK &&
+	    sqlite3_step(st) == SQLITE_ROW) {
+		count = (uint64_t)sqlite3_column_int64(st, 0);
+		*out_from = (uint64_t)sqlite3_column_int64(st, 1);
+		*out_to = (uint64_t)sqlite3_column_int64(st, 2);
+	}
+	sqlite3_finalize(st);
+	return count;
+}
+
 enum res
 index_peek(const char *dir, struct index_position *out)
 {

@@ -98,6 +98,10 @@ HN_CHECK enum res index_add(
 HN_CHECK enum res index_commit(struct index_writer *w, uint64_t offset,
     uint64_t frames, struct err *err);
 void index_rollback(struct index_writer *w);
+/* Bytes [from, to) of the segment hold what cannot be indexed: damage. Part
+ * of the transaction. */
+HN_CHECK enum res index_note_damage(struct index_writer *w, uint64_t from,
+    uint64_t to, struct err *err);
 /* Merge all postings into one segment: smallest and fastest. */
 HN_CHECK enum res index_optimize(struct index_writer *w, struct err *err);
 
@@ -109,5 +113,8 @@ HN_CHECK enum res index_open_read(const char *shard_dir,
     const struct shard_header *shard, struct err *err, sqlite3 **out);
 HN_CHECK enum res index_read_position(
     sqlite3 *db, struct index_position *out);
+/* How many damaged ranges it knows of, and the first of them. */
+uint64_t index_read_damage(
+    sqlite3 *db, uint64_t *out_from, uint64_t *out_to);
 
 #endif

@@ -191,9 +191,15 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 {
 	struct segment_frame f;
 	enum res res = segment_reader_at(v->segment, v->tail_upto, &f);
-	if (res == RES_CORRUPT)
+	if (res == RES_CORRUPT || res == RES_UNSUPPORTED) {
 		res = segment_reader_resync(v->segment, v->tail_upto,
 		    v->position.frames, &f);
+		if (res == RES_OK)
+			res = index_note_damage(
+			    v->tail, v->tail_upto, f.offset, err);
+		if (res == RES_NOMEM)
+			return res;
+	}
 	if (res != RES_OK)
 		return RES_NOTFOUND; /* torn, or being written */
 	struct arena *a = arena_new(0);
@@ -201,10 +207,15 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 	if (a == NULL)
 		return RES_NOMEM;
 	res = entry_build(r->builder, a, v->segment, &f, NULL, &e);
+	bool damaged = res == RES_CORRUPT || res == RES_LIMIT ||
+	    (res == RES_OK && e.damaged);
 	if (res == RES_OK)
 		res = index_add(v->tail, &e, err);
-	else if (res == RES_CORRUPT || res == RES_NOTFOUND || res == RES_LIMIT)
+	else if (damaged || res == RES_NOTFOUND)
 		res = RES_OK;
+	if (res == RES_OK && damaged)
+		res = index_note_damage(
+		    v->tail, f.offset, segment_frame_end(&f), err);
 	arena_free(&a);
 	v->tail_upto = segment_frame_end(&f);
 	return res;
@@ -265,36 +276,78 @@ read_tail(struct archive_reader *r, struct shard_view *v, struct err *err)
 	return RES_OK;
 }
 
+static const struct index_position nothing = { .offset = SHARD_HEADER_BYTES,
+	.min_time_us = INT64_MAX,
+	.max_time_us = INT64_MIN };
+
+/* The index and where it has come to; db NULL on any error. */
+static enum res
+begin_index(struct shard_view *v, struct err *err)
+{
+	enum res res = open_db(v, err);
+	if (res != RES_OK)
+		return res;
+	res = RES_IO;
+	if (sqlite3_exec(v->db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK) {
+		v->in_transaction = true;
+		res = index_read_position(v->db, &v->position);
+	}
+	if (res == RES_OK)
+		return res;
+	err_set(err, "%s: the index cannot be read: %s", v->entry.dir,
+	    sqlite3_errmsg(v->db));
+	reader_end(v);
+	sqlite3_close(v->db);
+	v->db = NULL;
+	v->generation = 0;
+	v->position = nothing;
+	return res;
+}
+
+static void
+note_damage(struct shard_view *v, sqlite3 *db)
+{
+	uint64_t from, to, count = index_read_damage(db, &from, &to);
+	if (count > 0)
+		err_set(&v->note, "%s/segment is damaged at %llu to %llu",
+		    v->entry.dir, (unsigned long long)from,
+		    (unsigned long long)to);
+	v->damaged += count;
+}
+
+void
+reader_cover(const struct shard_view *v, struct search_coverage *c)
+{
+	c->shards++;
+	c->messages += v->position.messages;
+	if (v->tail != NULL)
+		c->messages += index_position(v->tail)->messages;
+	c->unapplied += v->unapplied;
+	c->damaged += v->damaged;
+	if (v->note.text[0] != '\0')
+		err_set(&c->note, "%s", v->note.text);
+}
+
 enum res
 reader_begin(struct archive_reader *r, struct shard_view *v, struct err *err)
 {
-	v->position = (struct index_position){ .offset = SHARD_HEADER_BYTES,
-		.min_time_us = INT64_MAX,
-		.max_time_us = INT64_MIN };
-	v->unapplied = 0;
+	v->position = nothing;
+	v->unapplied = v->damaged = 0;
+	err_clear(&v->note);
+	struct err why = { "" };
 	enum res res = reader_segment(r, v, err);
 	if (res != RES_OK)
 		return res;
-	res = open_db(v, err);
-	if (res != RES_OK && res != RES_NOTFOUND)
+	res = begin_index(v, &why);
+	if (res == RES_NOMEM)
 		return res;
-	if (v->db != NULL) {
-		if (sqlite3_exec(v->db, "BEGIN", NULL, NULL, NULL) !=
-		    SQLITE_OK) {
-			err_set(err, "%s: %s", v->entry.dir,
-			    sqlite3_errmsg(v->db));
-			return RES_IO;
-		}
-		v->in_transaction = true;
-		res = index_read_position(v->db, &v->position);
-		if (res != RES_OK) {
-			err_set(err, "%s: the index cannot be read: %s",
-			    v->entry.dir, sqlite3_errmsg(v->db));
-			reader_end(v);
-			return res;
-		}
-	}
+	if (res != RES_OK && res != RES_NOTFOUND)
+		err_set(&v->note, "read without its index: %s", why.text);
+	if (v->db != NULL)
+		note_damage(v, v->db);
 	res = read_tail(r, v, err);
+	if (res == RES_OK && v->tail != NULL)
+		note_damage(v, index_handle(v->tail));
 	if (res != RES_OK)
 		reader_end(v);
 	return res;

@@ -26,6 +26,8 @@ struct shard_view {
 	/* of the search under way */
 	struct index_position position;
 	uint64_t unapplied;
+	uint64_t damaged;
+	struct err note;
 	bool in_transaction;
 };
 
@@ -44,11 +46,14 @@ HN_CHECK enum res reader_refresh(struct archive_reader *r, struct err *err);
 /* The segment; RES_CORRUPT and the like when it cannot be read. */
 HN_CHECK enum res reader_segment(
     struct archive_reader *r, struct shard_view *v, struct err *err);
-/* Index (db NULL when there is none yet) and tail of one moment: a read
- * transaction is open until reader_end. */
+/* Index and tail of one moment: a read transaction is open until reader_end.
+ * Without an index, or with one that cannot be used (a note says why), db is
+ * NULL and all of the segment is tail, as far as a tail goes. */
 HN_CHECK enum res reader_begin(
     struct archive_reader *r, struct shard_view *v, struct err *err);
 void reader_end(struct shard_view *v);
+/* What the moment has seen, added up. */
+void reader_cover(const struct shard_view *v, struct search_coverage *c);
 /* NULL: no such shard. */
 struct shard_view *reader_find(struct archive_reader *r, uint32_t number);
 /* The frame of an id, through the index when it is there. */

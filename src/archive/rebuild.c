@@ -23,10 +23,15 @@ add_frame(struct rebuild *b, const struct segment_frame *f, struct err *err)
 	if (a == NULL)
 		return RES_NOMEM;
 	enum res r = entry_build(b->builder, a, b->reader, f, &ignored, &e);
+	bool damaged = r == RES_CORRUPT || r == RES_LIMIT ||
+	    (r == RES_OK && e.damaged);
 	if (r == RES_OK)
 		r = index_add(b->index, &e, err);
-	else if (r == RES_NOTFOUND || r == RES_CORRUPT || r == RES_LIMIT)
+	else if (r == RES_NOTFOUND || damaged)
 		r = RES_OK;
+	if (r == RES_OK && damaged)
+		r = index_note_damage(
+		    b->index, f->offset, segment_frame_end(f), err);
 	arena_free(&a);
 	return r;
 }
@@ -51,6 +56,8 @@ add_batch(struct rebuild *b, struct err *err)
 	for (int i = 0; r == RES_OK && i < BATCH && !end; i++) {
 		r = next_frame(b, &f);
 		end = r == RES_NOTFOUND;
+		if (r == RES_OK && f.offset > b->at)
+			r = index_note_damage(b->index, b->at, f.offset, err);
 		if (r == RES_OK)
 			r = add_frame(b, &f, err);
 		if (r == RES_OK) {

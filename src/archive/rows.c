@@ -66,11 +66,7 @@ rows_of_shard(struct rows *x, struct archive_reader *r, struct shard_view *v)
 	if (res == RES_OK && v->tail != NULL)
 		res = rows_of(
 		    x, index_handle(v->tail), v->entry.header.number);
-	x->coverage->shards++;
-	x->coverage->messages += v->position.messages;
-	if (v->tail != NULL)
-		x->coverage->messages += index_position(v->tail)->messages;
-	x->coverage->unapplied += v->unapplied;
+	reader_cover(v, x->coverage);
 	reader_end(v);
 	return res;
 }

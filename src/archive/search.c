@@ -418,9 +418,7 @@ search_shard(struct run *run, struct shard_view *v, uint64_t below)
 	uint64_t tail_rows = 0;
 	if (v->tail != NULL)
 		tail_rows = index_position(v->tail)->messages;
-	run->coverage->shards++;
-	run->coverage->messages += v->position.messages + tail_rows;
-	run->coverage->unapplied += v->unapplied;
+	reader_cover(v, run->coverage);
 	if (out_of_span(run, v))
 		return RES_OK;
 	enum res r = RES_OK;

@@ -47,6 +47,10 @@ struct search_coverage {
 	uint64_t messages, unapplied; /* unapplied: not seen by this search */
 	bool incomplete;              /* time limit */
 	struct err why;               /* of the first shard offline */
+	uint64_t damaged;             /* ranges of segments, passed over */
+	/* what else is to be known: an index that cannot be used (then the
+	 * segment was read), where the first damage is */
+	struct err note;
 };
 struct search_options {
 	size_t limit;         /* hits wanted; 0 = 50 */

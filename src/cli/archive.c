@@ -162,11 +162,16 @@ archive_say_coverage(const struct search_coverage *c)
 	if (c->offline > 0)
 		fprintf(stderr, "; %u shard%s NOT searched", c->offline,
 		    c->offline == 1 ? "" : "s");
+	if (c->damaged > 0)
+		fprintf(stderr, "; %" PRIu64 " damaged place%s passed over",
+		    c->damaged, c->damaged == 1 ? "" : "s");
 	if (c->incomplete)
 		fputs("; stopped at the time limit", stderr);
 	fputc('\n', stderr);
 	if (c->why.text[0] != '\0')
 		fprintf(stderr, "hanaper: not searched: %s\n", c->why.text);
+	if (c->note.text[0] != '\0')
+		fprintf(stderr, "hanaper: %s\n", c->note.text);
 }
 
 void
