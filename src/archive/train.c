@@ -102,7 +102,22 @@ train_add(struct train *t, struct str sender, struct str text)
 
 /* --- what is shared --- */
 
-/* The suffixes, sorted by their first TRAIN_MAX_STRING bytes. */
+static bool
+is_word(char c)
+{
+	return ascii_is_alpha(c) || ascii_is_digit(c) || (uint8_t)c >= 0x80;
+}
+
+/* Does a new piece, the marks before a word and the word, begin here? */
+static bool
+begins(const char *text, size_t at)
+{
+	return at == 0 || text[at] == END || text[at - 1] == END ||
+	    (!is_word(text[at]) && is_word(text[at - 1]));
+}
+
+/* The suffixes at which a piece begins, sorted by their first
+ * TRAIN_MAX_STRING bytes. */
 struct suffixes {
 	const char *text; /* a whole string of ENDs behind it */
 	size_t count;
@@ -119,6 +134,12 @@ compare_suffixes(const void *a, const void *b, void *context)
 	    TRAIN_MAX_STRING);
 }
 
+static bool
+is_suffix(const char *text, size_t at)
+{
+	return text[at] != END && begins(text, at);
+}
+
 static size_t
 pair_at(const char *p)
 {
@@ -133,13 +154,18 @@ sort_suffixes(struct suffixes *s, size_t len)
 	if (begin == NULL)
 		return RES_NOMEM;
 	for (size_t i = 0; i < len; i++)
-		if (s->text[i] != END)
+		if (is_suffix(s->text, i))
 			begin[pair_at(s->text + i) + 1]++;
 	for (size_t i = 0; i < PAIRS; i++)
 		begin[i + 1] += begin[i];
 	s->count = begin[PAIRS];
+	s->at = malloc((s->count + 1) * sizeof *s->at);
+	if (s->at == NULL) {
+		free(begin);
+		return RES_NOMEM;
+	}
 	for (size_t i = 0; i < len; i++)
-		if (s->text[i] != END)
+		if (is_suffix(s->text, i))
 			s->at[begin[pair_at(s->text + i)]++] = (uint32_t)i;
 	/* each begin[i] now stands where its bucket ends */
 	for (size_t i = 0, from = 0; i < PAIRS; from = begin[i++])
@@ -214,20 +240,6 @@ struct choices {
 	size_t count, cap;
 	struct choice *slots; /* by hash; len 0 = free */
 };
-
-static bool
-is_word(char c)
-{
-	return ascii_is_alpha(c) || ascii_is_digit(c) || (uint8_t)c >= 0x80;
-}
-
-/* Does a new piece, the marks before a word and the word, begin here? */
-static bool
-begins(const char *text, size_t at)
-{
-	return at == 0 || text[at] == END || text[at - 1] == END ||
-	    (!is_word(text[at]) && is_word(text[at - 1]));
-}
 
 /* Where this string is, or would be. */
 static struct choice *
@@ -388,9 +400,8 @@ train_strings(struct train *t, struct buf *out)
 	memset(end, END, TRAIN_MAX_STRING);
 	struct suffixes s = { .text = t->text.ptr,
 		.sender_of_block = t->sender_of_block };
-	s.at = malloc((len + 1) * sizeof *s.at);
 	s.shared = calloc(len + 1, 1);
-	enum res r = s.at != NULL && s.shared != NULL ? RES_OK : RES_NOMEM;
+	enum res r = s.shared != NULL ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
 		r = sort_suffixes(&s, len);
 	if (r == RES_OK)

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,6 +17,11 @@
 
 #define DRAIN_US       25000000 /* less than the supervisor's patience */
 #define SIGNER_WAIT_US 5000000  /* at start; without it mail is tempfailed */
+
+/* Heaps of the C library, and the size from which an allocation goes back to
+ * the kernel when it is freed. */
+#define MALLOC_ARENAS 2
+#define MALLOC_LARGE  (128 << 10)
 
 struct role {
 	pthread_mutex_t lock; /* guards `now`, held for a pointer copy */
@@ -235,12 +241,23 @@ own_signals(void)
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
 }
 
+/* Left alone, the C library keeps what was freed, in heaps for each thread,
+ * and several times what a message needs stays with us. */
+static void
+bound_memory(void)
+{
+	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
+	mallopt(M_MMAP_THRESHOLD, MALLOC_LARGE);
+	mallopt(M_TRIM_THRESHOLD, MALLOC_LARGE);
+}
+
 void
 milter_role(void)
 {
 	static struct ipc_packet p;
 	static struct role role = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		.listen_fd = -1 };
+	bound_memory();
 	own_signals();
 	if (remote_new(0, &role.signer) != RES_OK)
 		_exit(71);
