@@ -21,8 +21,9 @@ static void *
 notary_main(void *arg)
 {
 	struct notary *n = arg;
+	bool last = false;
 	pthread_mutex_lock(&n->mutex);
-	while (!n->stop) {
+	while (!last) {
 		int64_t at = clock_mono_us() + n->every_us;
 		const struct timespec until = { (time_t)(at / 1000000),
 			(long)(at % 1000000) * 1000 };
@@ -30,6 +31,7 @@ notary_main(void *arg)
 		while (!n->stop && waited != ETIMEDOUT)
 			waited = pthread_cond_timedwait(
 			    &n->changed, &n->mutex, &until);
+		last = n->stop; /* what came meanwhile is signed, too */
 		pthread_mutex_unlock(&n->mutex);
 		/* what cannot be signed now is told by the store */
 		store_checkpoint(n->store, NULL, NULL);

@@ -433,8 +433,6 @@ damaged_note(void **state)
 	arena_free(&a);
 }
 
-/* --- a disk that fails ----------------------------------------------------- */
-
 static void
 on_fault(void *context, const struct verify_fault *v)
 {
@@ -442,6 +440,48 @@ on_fault(void *context, const struct verify_fault *v)
 	buf_addf(b, "%s: frame %llu: %s\n", v->dir,
 	    (unsigned long long)v->frame, v->text);
 }
+
+/* What was imported by another process, month by month. */
+static void
+imported_months(void **state)
+{
+	struct fixture *f = *state;
+	struct signer *signer = f->keys.signer;
+	struct said s = { .count = 0 };
+	struct verify_counts counts;
+	struct buf faults;
+	char text[4096];
+	uint64_t id;
+	const struct verify_options o = { .fault = on_fault,
+		.context = &faults };
+	store_close(&f->store);
+	f->keys.signer = NULL;
+	open_store(f);
+	for (unsigned i = 0; i < 6; i++)
+		assert_ok(test_submit(f->store, STORE_IMPORT_FAMILY,
+		    f->now_us - (int64_t)(i / 2) * 40 * DAY * 1000000,
+		    STR("\1"), test_text(text, sizeof text, i), &id));
+	f->keys.signer = signer;
+	reopen(f);
+	assert_int_equal(store_checkpoint(f->store, say, &s), 0);
+	assert_int_equal(s.count, 3);
+	assert_ok(s.r);
+	store_close(&f->store);
+	buf_init(&faults, 100000);
+	assert_ok(verify_store(f->path, &o, NULL, &counts));
+	if (counts.faults > 0)
+		fail_msg("%s", buf_cstr(&faults));
+	assert_int_equal(counts.notes, 3);
+	assert_int_equal(counts.unsigned_frames, 0);
+	/* nothing is new */
+	open_store(f);
+	s.count = 0;
+	assert_int_equal(store_checkpoint(f->store, say, &s), 0);
+	assert_int_equal(s.count, 0);
+	buf_done(&faults);
+}
+
+/* --- a disk that fails ----------------------------------------------------- */
 
 /* Whatever happened: what is there is whole, and signed notes are about what
  * is there, so that no new epoch begins. */
@@ -613,6 +653,7 @@ main(void)
 		TEST(other_tree),
 		TEST(restored),
 		TEST(damaged_note),
+		TEST(imported_months),
 		TEST(nth_write_and_sync),
 		TEST(while_mail_comes),
 	};
