@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/holds.h"
 #include "archive/backup_shard.h"
 #include "archive/store_dir.h"
 
@@ -236,6 +237,21 @@ look_for_gone(const struct backup_options *o, struct arena *a,
 	return r;
 }
 
+/* What is held stays held. */
+static enum res
+copy_holds(const struct backup_options *o, struct err *err)
+{
+	struct holds holds;
+	struct arena *a = arena_new(0);
+	enum res r = a != NULL ? RES_OK : RES_NOMEM;
+	if (r == RES_OK)
+		r = holds_read(o->from, a, err, &holds);
+	if (r == RES_OK)
+		r = holds_write(o->io, o->to, &holds);
+	arena_free(&a);
+	return r;
+}
+
 /* The identity as it is in the source, byte for byte. */
 static enum res
 copy_identity(const struct backup_options *o, struct err *err)
@@ -278,6 +294,8 @@ copy_all(const struct backup_options *o, struct arena *a, struct err *err,
 	/* after the shards: its next number is beyond all of them */
 	if (r == RES_OK)
 		r = copy_identity(o, err);
+	if (r == RES_OK)
+		r = copy_holds(o, err);
 	if (r == RES_OK)
 		r = look_for_gone(o, a, all, count, err, out);
 	return r;
@@ -407,6 +425,8 @@ restore_all(const struct backup_options *o, const struct store_identity *id,
 		r = drop_states(o, a, err);
 	if (r == RES_OK)
 		r = store_dir_put_identity(o->io, o->to, &next);
+	if (r == RES_OK)
+		r = copy_holds(o, err);
 	return r;
 }
 

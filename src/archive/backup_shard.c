@@ -1,3 +1,5 @@
+#include "archive/checkpoints.h"
+#include "archive/erasures.h"
 #include "archive/backup_shard.h"
 
 #include <errno.h>
@@ -464,12 +466,12 @@ check_past(struct copy *c)
 	return RES_EXISTS;
 }
 
-/* Signed notes go first: each is about frames that come behind. */
+/* A small file beside the segment, as a whole, when there is one. */
 static enum res
-copy_notes(struct copy *c)
+copy_file(struct copy *c, const char *name)
 {
 	char path[PATH_MAX];
-	enum res r = io_path(path, "%s/checkpoints", c->b->from);
+	enum res r = io_path(path, "%s/%s", c->b->from, name);
 	int fd = r == RES_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return r != RES_OK || errno == ENOENT ? r : io_error(errno);
@@ -486,7 +488,7 @@ copy_notes(struct copy *c)
 	close(fd);
 	if (r == RES_OK)
 		r = io_put_file(
-		    c->b->o->io, c->b->to, "checkpoints", all.ptr, all.len);
+		    c->b->o->io, c->b->to, name, all.ptr, all.len);
 	buf_done(&all);
 	return r;
 }
@@ -536,13 +538,17 @@ backup_shard_copy(
 		r = open_copy(&c);
 	if (r == RES_OK)
 		r = check_past(&c);
+	/* signed notes go first: each is about frames that come behind */
 	if (r == RES_OK)
-		r = copy_notes(&c);
+		r = copy_file(&c, CHECKPOINTS_FILE);
 	if (r == RES_OK && end == 0)
 		r = durable_end(&c, &end);
 	bool new = r == RES_OK && (end > c.state.bytes || c.state.bytes == 0);
 	if (new)
 		r = copy_pieces(&c, end);
+	/* erasures last: whatever is zeros now stands there */
+	if (r == RES_OK)
+		r = copy_file(&c, ERASURES_FILE);
 	if (r == RES_OK && new)
 		b->counts->changed++;
 	if (r == RES_OK && c.state.bytes > SHARD_HEADER_BYTES &&

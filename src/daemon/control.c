@@ -1,6 +1,8 @@
 #include "daemon/control.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -49,6 +51,7 @@ struct control {
 	pthread_t thread;
 	int64_t started_us;
 	atomic_bool stop;
+	int64_t next_daily_us; /* monotonic: no try before */
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t gone;
 	unsigned clients;
@@ -247,6 +250,15 @@ serve(struct control *c, int fd)
 	arena_free(&call.arena);
 }
 
+static void
+client_gone(struct control *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->clients--;
+	pthread_cond_signal(&c->gone);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void *
 client_main(void *arg)
 {
@@ -255,10 +267,7 @@ client_main(void *arg)
 	serve(c, client->fd);
 	close(client->fd);
 	free(client);
-	pthread_mutex_lock(&c->lock);
-	c->clients--;
-	pthread_cond_signal(&c->gone);
-	pthread_mutex_unlock(&c->lock);
+	client_gone(c);
 	return NULL;
 }
 
@@ -288,6 +297,74 @@ start_client(struct control *c, int fd)
 	close(fd);
 }
 
+/* --- once a day --- */
+
+/* The time of this file is that of the last run: restarts do not count. */
+#define DAILY_FILE  "expired"
+#define DAILY_S     86400
+#define DAILY_TRY_MS 60000
+#define DAILY_PAUSE_US ((int64_t)3600 * 1000000) /* should that file fail */
+
+static void
+daily_path(const struct control *c, char out[PATH_MAX])
+{
+	int n = snprintf(out, PATH_MAX, "%s/" DAILY_FILE, c->state_dir);
+	if (n < 0 || n >= PATH_MAX)
+		out[0] = '\0';
+}
+
+static bool
+daily_is_due(const struct control *c)
+{
+	struct clock now = CLOCK_SYSTEM;
+	char path[PATH_MAX];
+	struct stat st;
+	daily_path(c, path);
+	return stat(path, &st) != 0 ||
+	    clock_now_s(&now) - st.st_mtime >= DAILY_S ||
+	    st.st_mtime > clock_now_s(&now);
+}
+
+static void
+daily_done(const struct control *c)
+{
+	char path[PATH_MAX];
+	daily_path(c, path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (fd < 0 || futimens(fd, NULL) != 0)
+		log_warning("%s: %s: the archive is expired again at the next "
+			    "start", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+static void *
+daily_main(void *arg)
+{
+	struct control *c = arg;
+	const struct flow_env *env =
+	    c->options.env_take(c->options.context);
+	daily_done(c); /* one try a day, whatever comes of it */
+	control_daily(env, &c->stop);
+	c->options.env_give(c->options.context, env);
+	client_gone(c);
+	return NULL;
+}
+
+/* Counted as a client: a stop waits for it. */
+static void
+start_daily(struct control *c)
+{
+	pthread_t thread;
+	pthread_mutex_lock(&c->lock);
+	c->clients++;
+	pthread_mutex_unlock(&c->lock);
+	if (pthread_create(&thread, NULL, daily_main, c) == 0)
+		pthread_detach(thread);
+	else
+		client_gone(c);
+}
+
 static void *
 control_main(void *arg)
 {
@@ -296,7 +373,12 @@ control_main(void *arg)
 		{ c->stop_fd, POLLIN, 0 } };
 	const struct timespec pause = { 0, 100000000 };
 	for (;;) {
-		(void)poll(fds, 2, -1);
+		if (clock_mono_us() >= c->next_daily_us && daily_is_due(c)) {
+			c->next_daily_us = clock_mono_us() + DAILY_PAUSE_US;
+			start_daily(c);
+		}
+		if (poll(fds, 2, DAILY_TRY_MS) <= 0)
+			continue;
 		if (fds[1].revents != 0)
 			return NULL;
 		int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);

@@ -68,6 +68,8 @@ typedef enum res control_command(struct control_call *call, struct err *err);
 /* --- the commands, one file each --- */
 control_command control_checkpoint;
 control_command control_status;
+/* What the daemon does by itself once a day. */
+void control_daily(const struct flow_env *env, const atomic_bool *stop);
 control_command control_erase, control_expire, control_hold_add,
     control_hold_release, control_event;
 

@@ -1,6 +1,8 @@
 /* What clients ask of the archive: flow/keeping.h does it. */
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "daemon/control.h"
 #include "flow/keeping.h"
 
@@ -62,4 +64,47 @@ enum res
 control_hold_release(struct control_call *call, struct err *err)
 {
 	return run("hold_release", call, err);
+}
+
+/* One line in the log a shard. */
+static void
+log_fates(struct str rest, struct arena *a)
+{
+	struct fields f;
+	while (fields_read(&rest, a, &f) == RES_OK) {
+		struct str why = fields_get(&f, "why");
+		log_info("archive: %.*s: %s%s%.*s",
+		    STR_ARG(fields_get(&f, "dir")),
+		    str_eq(fields_get(&f, "fate"), STR("gone")) ? "expired" :
+								  "stays",
+		    why.len > 0 ? ": " : "", STR_ARG(why));
+	}
+}
+
+void
+control_daily(const struct flow_env *env, const atomic_bool *stop)
+{
+	struct err err = { "" };
+	struct buf answer;
+	struct fields none = { .count = 0 };
+	struct arena *a = arena_new(0);
+	struct keeping_call k = { .store = env->store,
+		.config = env->config,
+		.arena = a,
+		.request = &none,
+		.who = { (uint32_t)geteuid(), STR("hanaperd") },
+		.stop = stop,
+		.answer = &answer };
+	if (a == NULL || env->store == NULL || env->config->retention_count == 0)
+		goto out;
+	buf_init(&answer, CONTROL_MAX_ANSWER);
+	enum res r = keeping_run("expire", &k, &err);
+	if (r == RES_OK)
+		log_fates(buf_str(&answer), a);
+	else
+		log_error("archive: nothing is expired today: %s",
+		    err.text[0] != '\0' ? err.text : res_text(r));
+	buf_done(&answer);
+out:
+	arena_free(&a);
 }

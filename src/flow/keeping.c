@@ -143,15 +143,6 @@ run_expire(struct keeping_call *call, struct err *err)
 	return r;
 }
 
-bool
-keeping_expires(const struct config *c)
-{
-	for (size_t i = 0; i < c->retention_count; i++)
-		if (c->retention[i].keep_s != RETENTION_FOREVER)
-			return true;
-	return false;
-}
-
 /* --- holds --- */
 
 static size_t

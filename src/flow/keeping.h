@@ -31,7 +31,5 @@ struct keeping_call {
  * in `err`. */
 HN_CHECK enum res keeping_run(
     const char *command, struct keeping_call *call, struct err *err);
-/* Whether any family of the configuration is ever expired. */
-bool keeping_expires(const struct config *c);
 
 #endif

@@ -1,0 +1,554 @@
+/* Erasing and expiring, with the process or the power gone at every step: a
+ * message is whole, or gone as somebody wanted; what is held is never lost;
+ * nothing else is touched. */
+#include "archive/erase.h"
+#include "archive/erasures.h"
+#include "archive/expire.h"
+#include "archive/held.h"
+#include "archive/verify.h"
+#include "base/codec.h"
+#include "fault_io.h"
+#include "store_test.h"
+
+#define MESSAGES 6
+#define VICTIM   2      /* and its second delivery */
+#define MONTH_US ((int64_t)31 * 86400 * 1000000)
+#define MAX_STEPS 400
+
+static const struct audit_who who = { 7, { "tester", 6 } };
+
+static struct store *
+open_store(const char *path, const struct archive_io *io)
+{
+	struct store *s;
+	struct err err = { "" };
+	const struct store_options o = { .path = path, .retry_us = 1,
+		.clock = { TEST_TIME }, .io = io };
+	if (store_open(&o, &err, &s) != RES_OK)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static struct str
+text_of(char out[512], int n)
+{
+	int len = snprintf(out, 512, "Subject: number%d\r\n\r\nsecret%d\r\n",
+	    n, n);
+	return str_of(out, (size_t)len);
+}
+
+/* A large body, which gets a file of its own. */
+static struct str
+large_text(struct arena *a)
+{
+	const size_t size = (size_t)6 << 20;
+	char *p = arena_alloc(a, size);
+	assert_non_null(p);
+	return test_sized_text(p, size, 9, size - 200);
+}
+
+/* MESSAGES small ones and a large one; ids of the victim and the large one. */
+static void
+fill(const char *path, uint64_t ids[MESSAGES + 2])
+{
+	char text[512];
+	struct arena *a = arena_new(0);
+	struct store *s = open_store(path, NULL);
+	for (int i = 0; i < MESSAGES; i++)
+		assert_ok(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+		    text_of(text, i), &ids[i]));
+	assert_ok(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+	    text_of(text, VICTIM), &ids[MESSAGES]));
+	assert_ok(test_submit(s, "mail", TEST_TIME, STR_EMPTY, large_text(a),
+	    &ids[MESSAGES + 1]));
+	store_close(&s);
+	arena_free(&a);
+}
+
+static enum res
+erase(struct store *s, const uint64_t *ids, size_t count, struct err *err,
+    struct erase_outcome *out)
+{
+	const struct erase_request rq = { .ids = ids, .count = count,
+		.reason = STR("a test"), .who = who };
+	return archive_erase(s, &rq, err, out);
+}
+
+/* --- what is there --- */
+
+static void
+say_fault(void *context, const struct verify_fault *f)
+{
+	const char *what = context;
+	print_error("%s: %s\n", what, f->text);
+}
+
+static void
+assert_verified(const char *path, const char *what, uint64_t *out_erased)
+{
+	struct err err = { "" };
+	struct verify_counts n;
+	char name[128];
+	snprintf(name, sizeof name, "%s", what);
+	const struct verify_options o = { .fault = say_fault, .context = name };
+	if (verify_store(path, &o, &err, &n) != RES_OK || n.faults > 0)
+		fail_msg("%s: %s", what, err.text);
+	*out_erased = n.erased;
+}
+
+static size_t
+count_found(const char *path, const char *text)
+{
+	struct archive_reader *r;
+	struct err err = { "" };
+	struct query *q;
+	struct search_coverage coverage;
+	uint64_t total;
+	struct arena *a = arena_new(0);
+	assert_ok(archive_reader_open(path, &err, &r));
+	assert_ok(query_parse(a, str_c(text), 0, &err, &q));
+	assert_ok(archive_count(r, a, q, &err, &total, &coverage));
+	assert_int_equal(coverage.offline, 0);
+	archive_reader_close(&r);
+	arena_free(&a);
+	return (size_t)total;
+}
+
+/* Do these bytes stand in any file below? */
+static const char *needle;
+static bool needle_found;
+static int
+look_in_file(const char *path, const struct stat *st, int type,
+    struct FTW *ftw)
+{
+	(void)ftw;
+	if (type != FTW_F || st->st_size == 0 || strstr(path, "/lost/"))
+		return 0;
+	struct arena *a = arena_new((size_t)1 << 30);
+	struct str all = test_read_file(a, path);
+	if (str_find(all, str_c(needle)) != SIZE_MAX)
+		needle_found = true;
+	arena_free(&a);
+	return 0;
+}
+
+static bool
+stands_somewhere(const char *path, const char *text)
+{
+	needle = text;
+	needle_found = false;
+	nftw(path, look_in_file, 16, FTW_PHYS);
+	return needle_found;
+}
+
+static void
+assert_others_whole(const char *path, const char *what)
+{
+	for (int i = 0; i < MESSAGES; i++) {
+		char word[32];
+		snprintf(word, sizeof word, "secret%d", i);
+		if (i != VICTIM && count_found(path, word) != 1)
+			fail_msg("%s: message %d is lost", what, i);
+	}
+}
+
+static bool
+is_pending(const char *path)
+{
+	char dir[PATH_MAX];
+	struct erasures e;
+	struct err err = { "" };
+	struct arena *a = arena_new(0);
+	assert_ok(io_path(dir, "%s/families/mail/2026-05.1", path));
+	assert_ok(erasures_read(dir, a, &err, &e));
+	bool pending = e.pending;
+	arena_free(&a);
+	return pending;
+}
+
+/* Either as it was, or gone altogether. */
+static void
+judge_erase(const char *path, const char *what, bool must_be_gone)
+{
+	uint64_t erased;
+	struct store *s = open_store(path, NULL);
+	for (int i = 0; i < 10000 && is_pending(path); i++)
+		usleep(2000); /* the index is made in the background */
+	store_close(&s);
+	assert_verified(path, what, &erased);
+	assert_others_whole(path, what);
+	size_t found = count_found(path, "secret2");
+	bool bytes = stands_somewhere(path, "secret2");
+	if (erased != 0 && erased != 3)
+		fail_msg("%s: %d frames are erased", what, (int)erased);
+	if ((erased == 3) == (found > 0) || (erased == 3) == bytes)
+		fail_msg("%s: erased %d, found %zu, bytes %d", what,
+		    (int)erased, found, bytes);
+	if (must_be_gone && erased == 0)
+		fail_msg("%s: it was said to be gone", what);
+}
+
+/* --- erasing --- */
+
+static void
+test_erase(void **state)
+{
+	(void)state;
+	char path[PATH_MAX], text[512];
+	uint64_t ids[MESSAGES + 2], id, erased;
+	struct err err = { "" };
+	struct erase_outcome done;
+	scratch_make(path);
+	fill(path, ids);
+	struct store *s = open_store(path, NULL);
+	/* the shard is open: it is left, mail goes on in a new one */
+	const uint64_t wanted[] = { ids[MESSAGES], ids[MESSAGES + 1] };
+	if (erase(s, wanted, 2, &err, &done) != RES_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(done.frames, 3);
+	assert_int_equal(done.before, 0);
+	assert_false(stands_somewhere(path, "secret2"));
+	/* the same bytes are new mail, in the new shard */
+	assert_ok(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
+	    text_of(text, VICTIM), &id));
+	assert_true(id >> 32 != ids[0] >> 32);
+	assert_ok(erase(s, wanted, 1, &err, &done));
+	assert_int_equal(done.frames, 0);
+	assert_int_equal(done.before, 1);
+	const uint64_t wrong[] = { ids[0], (ids[0] & ~(uint64_t)UINT32_MAX) |
+		    4000 };
+	assert_int_equal(erase(s, wrong, 2, &err, &done), RES_NOTFOUND);
+	store_close(&s);
+	assert_verified(path, "erase", &erased);
+	assert_int_equal(erased, 3);
+	assert_int_equal(count_found(path, "secret2"), 1);
+	assert_others_whole(path, "erase");
+	/* recovery has nothing against it, with or without an index */
+	s = open_store(path, NULL);
+	store_close(&s);
+	assert_others_whole(path, "opened again");
+	scratch_remove(path);
+}
+
+/* Copies of a store that was filled once. */
+static void
+copy_store(const char *from, char out[PATH_MAX])
+{
+	char command[2 * PATH_MAX + 32];
+	scratch_make(out);
+	snprintf(command, sizeof command, "cp -a '%s/.' '%s'", from, out);
+	assert_int_equal(system(command), 0);
+}
+
+/* Every step with HANAPER_ROUNDS in the environment, else some. */
+static unsigned
+stride(unsigned usual)
+{
+	return getenv("HANAPER_ROUNDS") != NULL ? 1 : usual;
+}
+
+/* What happens from the n-th call on; true: the n-th call came. */
+struct step {
+	const char *name;
+	bool power;   /* what was not synced may be lost */
+	bool once;    /* only a write or a sync fails, and nothing else */
+};
+
+static bool
+erase_with(const struct step *step, const char *from,
+    const uint64_t ids[MESSAGES + 2], unsigned n)
+{
+	static struct fault_io f;
+	char path[PATH_MAX], what[64];
+	struct err err = { "" };
+	struct erase_outcome done;
+	snprintf(what, sizeof what, "%s at %u", step->name, n);
+	copy_store(from, path);
+	fault_init(&f, n);
+	struct store *s = open_store(path, &f.io);
+	if (step->once && n % 2 == 0)
+		f.fail_sync = f.syncs + n / 2 + 1;
+	else if (step->once) {
+		f.fail_write = f.writes + n / 2 + 1;
+		f.write_kind = FAULT_TORN;
+	} else {
+		f.cut_at = f.ops + n;
+	}
+	const uint64_t wanted[] = { ids[VICTIM], ids[MESSAGES + 1] };
+	enum res r = erase(s, wanted, 2, &err, &done);
+	bool came = step->once ?
+	    (n % 2 == 0 ? f.syncs >= f.fail_sync :
+			  f.writes >= f.fail_write) :
+	    f.ops >= f.cut_at;
+	if (!step->once)
+		fault_off(&f);
+	store_close(&s);
+	if (step->power)
+		fault_cut(&f);
+	fault_done(&f);
+	judge_erase(path, what, r == RES_OK);
+	scratch_remove(path);
+	return came;
+}
+
+static void
+erase_at_every_step(const struct step *step, unsigned every)
+{
+	char from[PATH_MAX];
+	uint64_t ids[MESSAGES + 2];
+	unsigned missed = 0, n = 1;
+	scratch_make(from);
+	fill(from, ids);
+	/* writes and syncs take turns: both must have come to their end */
+	for (; n < MAX_STEPS && missed < 2; n += every)
+		missed = erase_with(step, from, ids, n) ? 0 : missed + 1;
+	assert_true(n > 8 && n < MAX_STEPS);
+	scratch_remove(from);
+}
+
+static void
+test_erase_killed(void **state)
+{
+	const struct step step = { "killed", false, false };
+	(void)state;
+	erase_at_every_step(&step, stride(9));
+}
+
+static void
+test_erase_power_cut(void **state)
+{
+	const struct step step = { "power cut", true, false };
+	(void)state;
+	erase_at_every_step(&step, stride(9));
+}
+
+static void
+test_erase_failing_disk(void **state)
+{
+	const struct step step = { "failed", false, true };
+	(void)state;
+	erase_at_every_step(&step, stride(9));
+}
+
+/* Zeros that nobody wanted are damage. */
+static void
+test_zeros_without_intent(void **state)
+{
+	(void)state;
+	char path[PATH_MAX], file[PATH_MAX];
+	uint64_t ids[MESSAGES + 2];
+	struct err err = { "" };
+	struct verify_counts n;
+	struct segment_reader *r;
+	struct segment_frame f;
+	const struct verify_options o = { .fault = say_fault,
+		.context = (void *)(uintptr_t)"# as wanted" };
+	scratch_make(path);
+	fill(path, ids);
+	assert_ok(io_path(file, "%s/families/mail/2026-05.1", path));
+	assert_ok(segment_reader_open(file, NULL, &err, &r));
+	assert_ok(segment_reader_find(r, VICTIM, &f));
+	segment_reader_close(&r);
+	assert_ok(io_path(file, "%s/families/mail/2026-05.1/segment", path));
+	FILE *stream = fopen(file, "r+b");
+	assert_non_null(stream);
+	assert_int_equal(fseek(stream,
+	    (long)(f.offset + FRAME_HEADER_BYTES), SEEK_SET), 0);
+	for (uint64_t i = FRAME_HEADER_BYTES; i < f.header.total; i++)
+		fputc(0, stream);
+	fclose(stream);
+	assert_ok(verify_store(path, &o, &err, &n));
+	assert_true(n.faults > 0);
+	scratch_remove(path);
+}
+
+/* --- expiring --- */
+
+/* Two months of imported mail, the second still to be kept. */
+static void
+fill_months(const char *path)
+{
+	char text[512];
+	uint64_t id;
+	struct holds h;
+	struct hold hold = { .name = STR("case"), .query = STR("secret2"),
+		.created_us = TEST_TIME };
+	struct store *s = open_store(path, NULL);
+	for (int i = 0; i < MESSAGES; i++)
+		assert_ok(test_submit(s, STORE_IMPORT_FAMILY,
+		    TEST_TIME - (i < MESSAGES / 2 ? 3 : 1) * MONTH_US,
+		    STR_EMPTY, text_of(text, i), &id));
+	store_close(&s);
+	h = (struct holds){ 1, &hold };
+	assert_ok(holds_write(&archive_io_system, path, &h));
+}
+
+static enum res
+expire(struct store *s, bool plan, struct arena *a,
+    struct expire_item **out, size_t *out_count)
+{
+	static const struct expire_rule rule = { STORE_IMPORT_FAMILY,
+		40 * 86400 };
+	struct err err = { "" };
+	const struct expire_request rq = { .rules = &rule, .rule_count = 1,
+		.plan = plan, .now_us = TEST_TIME, .who = who };
+	return archive_expire(s, &rq, a, &err, out, out_count);
+}
+
+static void
+expire_with(const struct step *step, const char *from, unsigned n,
+    bool *out_came)
+{
+	static struct fault_io f;
+	char path[PATH_MAX], what[64];
+	uint64_t erased;
+	struct expire_item *items;
+	size_t count;
+	struct arena *a = arena_new(0);
+	snprintf(what, sizeof what, "expire %s at %u", step->name, n);
+	copy_store(from, path);
+	fault_init(&f, n);
+	struct store *s = open_store(path, &f.io);
+	f.cut_at = f.ops + n;
+	enum res r = expire(s, false, a, &items, &count);
+	(void)r; /* whatever it thinks */
+	*out_came = f.ops >= f.cut_at;
+	fault_off(&f);
+	store_close(&s);
+	if (step->power)
+		fault_cut(&f);
+	fault_done(&f);
+	/* the next run comes to the end */
+	s = open_store(path, NULL);
+	if (count_found(path, "secret2") == 0)
+		fail_msg("%s: what is held is lost", what);
+	assert_ok(expire(s, false, a, &items, &count));
+	assert_int_equal(expire(s, true, a, &items, &count), RES_OK);
+	store_close(&s);
+	assert_verified(path, what, &erased);
+	assert_int_equal(erased, 0);
+	size_t held = count_found(path, "secret2");
+	if (held != 1)
+		fail_msg("%s: what is held is there %zu times", what, held);
+	assert_int_equal(count_found(path, "secret0"), 0);
+	assert_int_equal(count_found(path, "secret1"), 0);
+	for (int i = MESSAGES / 2; i < MESSAGES; i++) {
+		char word[32];
+		snprintf(word, sizeof word, "secret%d", i);
+		assert_int_equal(count_found(path, word), 1);
+	}
+	arena_free(&a);
+	scratch_remove(path);
+}
+
+static void
+expire_at_every_step(const struct step *step)
+{
+	char from[PATH_MAX];
+	bool came = true;
+	unsigned n = 1;
+	scratch_make(from);
+	fill_months(from);
+	for (; n < MAX_STEPS && came; n += stride(7))
+		expire_with(step, from, n, &came);
+	assert_true(n > 8 && n < MAX_STEPS);
+	scratch_remove(from);
+}
+
+static void
+test_expire_killed(void **state)
+{
+	const struct step step = { "killed", false, false };
+	(void)state;
+	expire_at_every_step(&step);
+}
+
+static void
+test_expire_power_cut(void **state)
+{
+	const struct step step = { "power cut", true, false };
+	(void)state;
+	expire_at_every_step(&step);
+}
+
+/* The copy proves what the frame proved. */
+static void
+test_held_proof(void **state)
+{
+	(void)state;
+	char path[PATH_MAX], dir[PATH_MAX];
+	struct expire_item *items;
+	size_t count;
+	struct err err = { "" };
+	struct segment_reader *r;
+	struct segment_frame f;
+	struct segment_content c;
+	struct arena *a = arena_new(0);
+	scratch_make(path);
+	fill_months(path);
+	struct store *s = open_store(path, NULL);
+	assert_ok(expire(s, false, a, &items, &count));
+	store_close(&s);
+	assert_ok(io_path(dir, "%s/families/hold/2026-02.1", path));
+	assert_ok(segment_reader_open(dir, NULL, &err, &r));
+	assert_ok(segment_reader_find(r, 0, &f));
+	assert_int_equal(f.header.type, FRAME_HELD);
+	assert_ok(segment_reader_load(r, a, &f, &err, &c));
+	struct str header = record_find(c.meta, HELD_HEADER);
+	struct str salts = record_find(c.meta, HELD_SALTS);
+	struct str root = record_find(c.meta, HELD_ROOT);
+	struct str size = record_find(c.meta, HELD_SIZE);
+	assert_int_equal(header.len, FRAME_HEADER_BYTES);
+	assert_int_equal(salts.len, FRAME_BLOCKS * FRAME_SALT_BYTES);
+	assert_int_equal(root.len, LEAF_HASH_BYTES);
+	assert_str(record_find(c.meta, HELD_FAMILY), STORE_IMPORT_FAMILY);
+	assert_str(record_find(c.meta, HELD_HOLD), "case");
+	/* its leaf, from salts and plain bytes */
+	uint8_t commitments[FRAME_BLOCKS][LEAF_HASH_BYTES] = { 0 };
+	uint8_t leaf[LEAF_HASH_BYTES];
+	struct frame_header old = { .type = (uint8_t)header.ptr[5],
+		.number = get_le64((const uint8_t *)header.ptr + 8),
+		.time_us = (int64_t)get_le64(
+		    (const uint8_t *)header.ptr + 16) };
+	struct shard_header shard = { .number = get_le32(
+		(const uint8_t *)record_find(c.meta, HELD_SHARD).ptr) };
+	memcpy(shard.store_uuid, record_find(c.meta, HELD_UUID).ptr, 16);
+	assert_ok(leaf_commit(BLOCK_BODY,
+	    (const uint8_t *)salts.ptr + BLOCK_BODY * FRAME_SALT_BYTES,
+	    c.body.sha256, commitments[BLOCK_BODY]));
+	assert_ok(leaf_hash(&shard, &old, commitments, leaf));
+	assert_memory_equal(leaf, header.ptr + 72, LEAF_HASH_BYTES);
+	/* and the way from there to the head of its shard */
+	static struct merkle_path proof;
+	struct record_reader records;
+	unsigned tag;
+	struct str value;
+	proof.count = 0;
+	assert_ok(record_open(c.meta, &records));
+	while (record_next(&records, &tag, &value))
+		if (tag == HELD_PATH)
+			memcpy(proof.nodes[proof.count++].hash, value.ptr, 32);
+	assert_ok(merkle_check_inclusion(&proof, old.number,
+	    get_le64((const uint8_t *)size.ptr), leaf,
+	    (const uint8_t *)root.ptr));
+	segment_reader_close(&r);
+	arena_free(&a);
+	scratch_remove(path);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_erase),
+		cmocka_unit_test(test_erase_killed),
+		cmocka_unit_test(test_erase_power_cut),
+		cmocka_unit_test(test_erase_failing_disk),
+		cmocka_unit_test(test_zeros_without_intent),
+		cmocka_unit_test(test_expire_killed),
+		cmocka_unit_test(test_expire_power_cut),
+		cmocka_unit_test(test_held_proof),
+	};
+	return cmocka_run_group_tests_name(
+	    "archive/keeping", tests, NULL, NULL);
+}
