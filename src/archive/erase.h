@@ -11,7 +11,8 @@
  *   6  `erasures` names the intent, nothing is under way  (durable)
  *
  * After a crash: before 2 nothing happened, and step 1 is taken back; behind
- * it the rest is done again, all of it from 3. */
+ * it the rest is done again, all of it from 3, in the background: the audit
+ * family has to be recovered first, and indexes take long. */
 #ifndef ARCHIVE_ERASE_H
 #define ARCHIVE_ERASE_H
 
@@ -43,11 +44,11 @@ HN_CHECK enum res archive_erase(struct store *s,
     const struct erase_request *rq, struct err *err,
     struct erase_outcome *out);
 
-/* After a crash, before mail is taken: step 3 of what was under way, or step
- * 1 taken back. *out_pending shards wait for erase_finish_pending. What goes
- * wrong is told to the store's alarm. */
-void erase_redo(struct store *s, size_t *out_pending);
-/* Steps 4 to 6 of them. */
+/* Shards with an erasure that a crash left under way: recovery takes their
+ * frames as they are. */
+size_t erase_pending(struct store *s);
+/* Bring these to their end, or take them back; what goes wrong is told to the
+ * store's alarm and tried again at the next start. */
 void erase_finish_pending(struct store *s, const atomic_bool *stop);
 
 #endif

@@ -244,16 +244,12 @@ finisher_main(void *arg)
 	return NULL;
 }
 
-/* What recovery needs of erasures is done before mail is taken; the indexes
- * follow while it is. */
 static enum res
 start_all(struct store *s, struct err *err)
 {
-	size_t pending;
 	expire_clean(s);
-	erase_redo(s, &pending);
 	enum res r = start_families(s, err);
-	if (r == RES_OK && pending > 0)
+	if (r == RES_OK && erase_pending(s) > 0)
 		s->has_finisher = pthread_create(&s->finisher, NULL,
 				      finisher_main, s) == 0;
 	return r;
