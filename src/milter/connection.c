@@ -61,7 +61,7 @@ connections_expire(struct milter *m, int64_t silent_since_us)
 {
 	pthread_mutex_lock(&m->lock);
 	for (struct connection *c = m->connections; c != NULL; c = c->next)
-		if (c->active_us < silent_since_us)
+		if (atomic_load(&c->active_us) < silent_since_us)
 			(void)shutdown(c->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&m->lock);
 }

@@ -180,14 +180,17 @@ static void
 serve(struct worker *w, struct connection *c)
 {
 	struct milter *m = server.milter;
-	atomic_store_explicit(
-	    &c->active_us, clock_mono_us(), memory_order_relaxed);
+	/* what the thread before left, the kernel has passed on; said again
+	 * for those who look for races */
+	(void)atomic_load_explicit(&c->active_us, memory_order_acquire);
+	int64_t now_us = clock_mono_us();
 	bool goes_on = load_partial(w, c) && read_some(w, c);
 	/* what was answered before the end is sent, too */
 	goes_on = flush(w, c) && goes_on;
-	if (goes_on && save_partial(w, c) && arm(c->fd, c, EPOLL_CTL_MOD))
-		return;
-	connection_free(m, &c);
+	goes_on = goes_on && save_partial(w, c);
+	atomic_store_explicit(&c->active_us, now_us, memory_order_release);
+	if (!goes_on || !arm(c->fd, c, EPOLL_CTL_MOD))
+		connection_free(m, &c);
 }
 
 /* --- accepting --- */
