@@ -234,6 +234,27 @@ send_one(const struct resend *x, const char *id)
 	return status;
 }
 
+/* Which messages leave the archive, and to whom, before they do. */
+static int
+write_event(const struct resend *x, struct arena *a, int argc, char **argv)
+{
+	struct buf to;
+	size_t count = 0;
+	uint64_t *ids = arena_array(a, (size_t)argc, sizeof *ids);
+	if (ids == NULL)
+		return cli_fail(EX_OSERR, "out of memory");
+	for (int i = optind; i < argc; i++)
+		count += archive_id_parse(str_c(argv[i]), &ids[count]) ==
+		    RES_OK;
+	buf_init(&to, 16000);
+	for (size_t i = 0; i < x->to_count; i++)
+		buf_addf(&to, "%s%s", i > 0 ? " " : "", x->to[i]);
+	int status = archive_event(&x->place, "resend",
+	    archive_reader_path(x->reader), buf_str(&to), ids, count);
+	buf_done(&to);
+	return status;
+}
+
 int
 archive_resend_main(int argc, char **argv)
 {
@@ -245,7 +266,10 @@ archive_resend_main(int argc, char **argv)
 	if (a == NULL)
 		return cli_fail(EX_OSERR, "out of memory");
 	x.reader = archive_place_open(&x.place, a, &status);
-	for (int i = optind; x.reader != NULL && i < argc; i++) {
+	if (x.reader != NULL && !x.dry_run)
+		status = write_event(&x, a, argc, argv);
+	bool may = x.reader != NULL && status == EX_OK;
+	for (int i = optind; may && i < argc; i++) {
 		/* one that cannot be sent does not keep the others */
 		int one = send_one(&x, argv[i]);
 		if (status == EX_OK)

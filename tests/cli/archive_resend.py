@@ -134,7 +134,10 @@ def to_those_it_was_for():
             f.write(b"From a@b Thu Jan  1 00:00:00 2026\nSubject: old\n\nx\n")
         subprocess.run([HANAPER, "archive", "import", "--dir", s.dir, mbox],
                        check=True, capture_output=True)
-        args, _ = s.resend("2.0", status=64)
+        old = subprocess.run([HANAPER, "archive", "search", "--dir", s.dir,
+                              "--format", "{id}", "subject:old"], check=True,
+                             capture_output=True, text=True).stdout.strip()
+        args, _ = s.resend(old, status=64)
         assert args is None and "give --to" in s.err, s.err
 
 

@@ -128,5 +128,31 @@ def strangers_learn_nothing():
         assert p.returncode == 0 and "archive.shards" in p.stdout, p
 
 
+@cases.add
+def members_read_and_the_daemon_writes_it_down():
+    with Daemon() as d:
+        d.send()
+        uid = pwd.getpwnam("daemon").pw_uid
+        group = os.stat(d.path("archive")).st_gid
+
+        def run(*words, groups=(group,)):
+            return subprocess.run([HANAPER, "archive", words[0], "-c", d.conf,
+                                   *words[1:]], capture_output=True, text=True,
+                                  user=uid, group=uid, extra_groups=groups)
+        p = run("search", "--format", "{id}", "dir:out")
+        assert p.returncode == 0 and p.stdout.strip(), p
+        one = p.stdout.strip()
+        p = run("erase", "--reason", "x", one)
+        assert p.returncode == 77 and "only root and the" in p.stderr, p
+        p = run("audit")
+        assert f"daemon ({uid})  search  dir:out" in p.stdout, p
+        # nobody there to write it down: nothing is shown
+        d.term()
+        p = run("search", "dir:out")
+        assert p.returncode == 75 and p.stdout == "", p
+        p = run("search", "--unrecorded", "dir:out")
+        assert p.returncode == 0 and p.stdout, p
+
+
 if __name__ == "__main__":
     tap.run(cases, None if os.geteuid() == 0 else "needs root")
