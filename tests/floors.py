@@ -11,6 +11,7 @@ FLOORS = {"base": 0, "mail": 1, "dns": 1, "keys": 1, "config": 1, "auth": 2,
 # Only these folders may see the configuration: lower floors get structs.
 CONFIG_READERS = {"config", "flow", "daemon", "cli"}
 FOREIGN = {
+    r"libmilter/": {"milter"},
     r"openssl/": {"keys"},
     r"sqlite3\.h": {"archive"},
     r"zstd|zdict": {"archive"},

@@ -13,7 +13,6 @@
 #include "archive/period.h"
 #include "archive/spool.h"
 #include "archive/trainer.h"
-#include "base/blocking.h"
 
 /* Frame numbers are the lower half of an id. */
 #define MAX_FRAMES (UINT32_MAX - WRITER_MAX_GROUP)
@@ -796,10 +795,8 @@ do_job(struct writer *w, struct job *j)
 	*w->last = j;
 	w->last = &j->next;
 	pthread_cond_signal(&w->work);
-	blocking_begin();
 	while (!j->done)
 		pthread_cond_wait(&j->wake, &w->mutex);
-	blocking_end();
 	pthread_mutex_unlock(&w->mutex);
 	pthread_cond_destroy(&j->wake);
 }

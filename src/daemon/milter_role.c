@@ -221,8 +221,8 @@ handle(struct role *role, struct ipc_packet *p)
 		close(p->fd);
 }
 
-/* HUP, TERM and INT go to this thread, the only one that does not block
- * them. */
+/* HUP, TERM and INT go to this thread, the only one that does not block them:
+ * libmilter's own signal thread would stop it at a HUP. */
 static void
 own_signals(void)
 {
@@ -276,7 +276,7 @@ milter_role(void)
 		}
 		milter_counts(&counts);
 		if (role.serving && !counts.running) {
-			log_error("the milter socket is lost");
+			log_error("libmilter has stopped");
 			_exit(1);
 		}
 	}

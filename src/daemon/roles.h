@@ -5,7 +5,7 @@
 
 /* Private keys in memory, signatures on request; no files, no network. */
 _Noreturn void signer_role(void);
-/* The MTA's socket, DNS, archive; no private keys. */
+/* libmilter, DNS, archive; no private keys. */
 _Noreturn void milter_role(void);
 
 #endif

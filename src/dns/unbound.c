@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/blocking.h"
 #include "base/clock.h"
 #include "dns/cache.h"
 #include "dns/engine.h"
@@ -242,16 +241,11 @@ wait_until(struct resolver *r, struct dns_query *query, int64_t deadline_us)
 	struct timespec until = { .tv_sec = (time_t)(deadline_us / 1000000),
 		.tv_nsec = (long)(deadline_us % 1000000) * 1000 };
 	pthread_mutex_lock(&u->lock);
-	bool waits = l->state != DONE;
-	if (waits)
-		blocking_begin();
 	while (l->state != DONE) {
 		if (pthread_cond_timedwait(&l->done, &u->lock, &until) ==
 		    ETIMEDOUT)
 			break;
 	}
-	if (waits)
-		blocking_end();
 	struct dns_answer *a =
 	    l->state == DONE ? dns_answer_ref(l->answer) : NULL;
 	pthread_mutex_unlock(&u->lock);

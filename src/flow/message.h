@@ -1,4 +1,4 @@
-/* One session and its messages, without an MTA (design §3). Drivers: the
+/* One session and its messages, without libmilter (design §3). Drivers: the
  * milter, `hanaper verify|explain`, tests. Stages may be entered only in
  * order; a call out of order is RES_INVALID and ends in a tempfail.
  *

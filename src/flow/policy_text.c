@@ -7,7 +7,7 @@
 /* Of an explanation that the SPF record gives. */
 #define MAX_SHOWN_EXPLANATION 150
 
-/* Printable ASCII without "%", which an MTA may take for a format. */
+/* Printable ASCII without "%", which libmilter takes for a format. */
 static void
 add_clean(struct buf *b, struct str s)
 {

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/blocking.h"
 #include "base/clock.h"
 #include "base/codec.h"
 #include "keys/manifest.h"
@@ -339,13 +338,11 @@ ask(struct remote *r, struct request *q, const struct signing_key *key,
 	pthread_mutex_unlock(&r->lock);
 	bool sent = send_request(c, q, generation, id, type, what);
 	channel_unref(c);
-	blocking_begin();
 	pthread_mutex_lock(&r->lock);
 	while (sent && !q->done)
 		if (pthread_cond_timedwait(&q->done_cond, &r->lock, &until) ==
 		    ETIMEDOUT)
 			break;
-	blocking_end();
 	unlink_request(r, q);
 	return q->done ? q->result : RES_AGAIN;
 }
@@ -356,16 +353,12 @@ static enum res
 wait_list(struct remote *r, uint32_t not_this, int64_t deadline_us)
 {
 	struct timespec until = timespec_of(deadline_us);
-	int failed = 0;
-	if (r->ready && r->generation != not_this)
-		return RES_OK;
-	blocking_begin();
-	while (r->channel != NULL && failed != ETIMEDOUT &&
+	while (r->channel != NULL &&
 	    (!r->ready || r->generation == not_this))
-		failed =
-		    pthread_cond_timedwait(&r->changed, &r->lock, &until);
-	blocking_end();
-	return r->channel != NULL && failed != ETIMEDOUT ? RES_OK : RES_AGAIN;
+		if (pthread_cond_timedwait(&r->changed, &r->lock, &until) ==
+		    ETIMEDOUT)
+			return RES_AGAIN;
+	return r->channel != NULL ? RES_OK : RES_AGAIN;
 }
 
 static enum res

@@ -1,42 +1,22 @@
 #include "milter/connection.h"
 
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
 struct connection *
-connection_new(struct milter *m, int fd)
+connection_new(struct milter *m, void *ctx)
 {
 	struct connection *c = calloc(1, sizeof *c);
-	if (c == NULL) {
-		close(fd);
+	if (c == NULL)
 		return NULL;
-	}
-	c->fd = fd;
-	c->active_us = clock_mono_us();
-	pthread_mutex_lock(&m->lock);
-	c->next = m->connections;
-	c->at = &m->connections;
-	if (c->next != NULL)
-		c->next->at = &c->next;
-	m->connections = c;
-	pthread_mutex_unlock(&m->lock);
+	c->ctx = ctx;
+	c->leading_space = atomic_load(&m->last_leading_space);
+	c->no_reply = atomic_load(&m->last_no_reply);
+	c->actions = atomic_load(&m->last_actions);
 	atomic_fetch_add(&m->sessions, 1);
 	return c;
-}
-
-void
-connection_reset(struct milter *m, struct connection *c)
-{
-	transaction_end(m, c);
-	session_free(&c->session);
-	if (c->env != NULL)
-		m->options.env_give(m->options.context, c->env);
-	c->env = NULL;
-	macros_forget(&c->macros, NULL);
 }
 
 void
@@ -44,26 +24,14 @@ connection_free(struct milter *m, struct connection **cp)
 {
 	struct connection *c = *cp;
 	*cp = NULL;
-	connection_reset(m, c);
-	pthread_mutex_lock(&m->lock);
-	*c->at = c->next;
-	if (c->next != NULL)
-		c->next->at = c->at;
-	pthread_mutex_unlock(&m->lock);
-	close(c->fd);
-	free(c->partial);
-	free(c);
+	if (c == NULL)
+		return;
+	transaction_end(m, c);
+	session_free(&c->session);
+	if (c->env != NULL)
+		m->options.env_give(m->options.context, c->env);
 	atomic_fetch_sub(&m->sessions, 1);
-}
-
-void
-connections_expire(struct milter *m, int64_t silent_since_us)
-{
-	pthread_mutex_lock(&m->lock);
-	for (struct connection *c = m->connections; c != NULL; c = c->next)
-		if (atomic_load(&c->active_us) < silent_since_us)
-			(void)shutdown(c->fd, SHUT_RDWR);
-	pthread_mutex_unlock(&m->lock);
+	free(c);
 }
 
 bool
@@ -104,12 +72,11 @@ void
 transaction_end(struct milter *m, struct connection *c)
 {
 	message_free(&c->message);
-	/* the others hold until they are told anew */
-	macros_forget(&c->macros, "RTNE");
 	if (!c->in_transaction)
 		return;
 	c->in_transaction = false;
 	pthread_mutex_lock(&m->lock);
+	m->last_end_us = clock_mono_us();
 	if (--m->transactions == 0)
 		pthread_cond_broadcast(&m->idle);
 	pthread_mutex_unlock(&m->lock);

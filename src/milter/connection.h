@@ -1,5 +1,5 @@
-/* What is kept per connection of the MTA, and the counting that goes with
- * it. One thread at a time works on a connection, not always the same. */
+/* What is kept per connection of the MTA, behind libmilter's private
+ * pointer, and the counting that goes with it. */
 #ifndef MILTER_CONNECTION_H
 #define MILTER_CONNECTION_H
 
@@ -7,18 +7,12 @@
 #include <stdatomic.h>
 
 #include "flow/message.h"
-#include "milter/macros.h"
 #include "milter/milter.h"
 
 struct connection {
-	int fd;
-	struct connection *next, **at;   /* in milter.connections */
-	_Atomic int64_t active_us;       /* when the MTA was last heard */
-	char *partial;                   /* of a packet not yet whole, or NULL */
-	size_t partial_len;
 	struct connection *next_waiting; /* in milter.waiting */
+	void *ctx;                       /* libmilter's */
 	int64_t answering_since_us;
-	struct macros *macros;
 	const struct flow_env *env;
 	struct session *session;  /* NULL: refused, or before connect */
 	struct message *message;  /* NULL: none, or it could not begin */
@@ -26,39 +20,39 @@ struct connection {
 	bool refused;             /* it crashed us before: not looked at */
 	uint64_t mark;            /* of what came of the message so far */
 	unsigned slot;            /* where the mark stands during a step */
-	bool negotiated;
-	uint32_t actions, steps;  /* what was granted; 0 before */
+	bool leading_space;       /* SMFIP_HDR_LEADSPC was granted */
+	unsigned long no_reply;   /* SMFIP_NR_* that were granted */
+	unsigned long actions;    /* SMFIF_* that were granted */
 };
 
+/* The one object libmilter forces to be global. Set before its threads. */
 struct milter {
 	struct milter_options options;
 	atomic_uint sessions;
 	atomic_bool draining, running;
+	/* What the last negotiation granted: for connections that follow on a
+	 * QUIT_NC and do not negotiate again. */
+	atomic_bool last_leading_space;
+	atomic_ulong last_no_reply, last_actions;
 	atomic_bool told_missing; /* actions that were not granted */
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t idle;  /* transactions became 0 */
 	unsigned transactions;
-	struct connection *connections;
+	int64_t last_end_us;  /* of a transaction; 0: none yet */
 	struct connection *waiting; /* those whose answer is being made */
 };
 
-/* Takes the socket over. NULL without memory: it is closed. Counts the
- * session. */
-struct connection *connection_new(struct milter *m, int fd);
-/* Frees message and session, gives the environment back, closes. */
+/* NULL without memory. Counts the session. */
+struct connection *connection_new(struct milter *m, void *ctx);
+/* Frees message and session, gives the environment back. NULL is fine. */
 void connection_free(struct milter *m, struct connection **c);
-/* Another client follows on it: all is forgotten but what was negotiated. */
-void connection_reset(struct milter *m, struct connection *c);
-/* Hang up those that were silent since then; their threads free them. */
-void connections_expire(struct milter *m, int64_t silent_since_us);
 
 /* False (refuse for now): too many sessions, stopping, or no memory. */
 bool connection_open(struct milter *m, struct connection *c,
     const struct session_facts *facts);
 /* False when stopping. */
 bool transaction_begin(struct milter *m, struct connection *c);
-/* Frees the message; may be called without one. To be called once the answer
- * is on its way: then the process may end. */
+/* Frees the message; may be called without one. */
 void transaction_end(struct milter *m, struct connection *c);
 
 /* Around each step of a message, with what came: true when flow may see it.

@@ -1,19 +1,16 @@
 #include "milter/milter.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/socket.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "milter/callbacks.h"
 #include "milter/connection.h"
-#include "milter/server.h"
-#include "milter/wire.h"
 
 static struct milter milter = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -23,19 +20,19 @@ timespec_of(int64_t us)
 	return (struct timespec){ us / 1000000, us % 1000000 * 1000 };
 }
 
-static void
-send_progress(int fd)
+static void *
+run_libmilter(void *arg)
 {
-	static const char packet[] = { 0, 0, 0, 1, REPLY_CODE_PROGRESS };
-	ssize_t n = send(fd, packet, sizeof packet,
-	    MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n > 0 && n < (ssize_t)sizeof packet)
-		(void)shutdown(fd, SHUT_RDWR); /* half a packet */
+	struct milter *m = arg;
+	if (smfi_main() != MI_SUCCESS)
+		log_error("libmilter ended with an error");
+	atomic_store(&m->running, false);
+	return NULL;
 }
 
 /* The threads that make answers cannot speak meanwhile; this one does. */
 static void *
-look_after(void *arg)
+report_progress(void *arg)
 {
 	struct milter *m = arg;
 	int64_t every_us = m->options.progress_us;
@@ -43,13 +40,12 @@ look_after(void *arg)
 	for (;;) {
 		nanosleep(&pause, NULL);
 		int64_t now_us = clock_mono_us();
-		connections_expire(m, now_us - SERVER_SILENCE_US);
 		pthread_mutex_lock(&m->lock);
 		for (struct connection *c = m->waiting; c != NULL;
 		     c = c->next_waiting)
 			if (now_us - c->answering_since_us >= every_us) {
 				c->answering_since_us = now_us;
-				send_progress(c->fd);
+				(void)smfi_progress(c->ctx);
 			}
 		pthread_mutex_unlock(&m->lock);
 	}
@@ -82,12 +78,17 @@ start_thread(void *(*run)(void *), struct milter *m)
 static enum res
 open_socket(struct milter *m, struct err *err)
 {
-	int fd = m->options.listen_fd, flags = fcntl(fd, F_GETFL);
-	set_nodelay(fd);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-	    listen(fd, MILTER_BACKLOG) != 0) {
-		err_set(err, "cannot listen on the socket: %s",
-		    strerror(errno));
+	char name[32];
+	struct smfiDesc description;
+	snprintf(name, sizeof name, "fd:%d", m->options.listen_fd);
+	callbacks_describe(m, &description);
+	set_nodelay(m->options.listen_fd);
+	if (smfi_register(description) != MI_SUCCESS ||
+	    smfi_setconn(name) != MI_SUCCESS ||
+	    smfi_setbacklog(MILTER_BACKLOG) != MI_SUCCESS ||
+	    smfi_opensocket(false) != MI_SUCCESS) {
+		err_set(err, "libmilter does not take the socket \"%s\": "
+			     "see the system log", name);
 		return RES_IO;
 	}
 	return RES_OK;
@@ -110,15 +111,15 @@ milter_start(const struct milter_options *o, struct err *err)
 	if (r != RES_OK)
 		return r;
 	atomic_store(&m->running, true);
-	/* signals are for the process's main thread */
+	/* HUP and TERM would stop libmilter: its threads do not get them */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = start_thread(look_after, m);
+	r = start_thread(report_progress, m);
 	if (r == RES_OK)
-		r = server_start(m);
+		r = start_thread(run_libmilter, m);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r != RES_OK)
-		err_set(err, "cannot serve the socket: %s", res_text(r));
+		err_set(err, "cannot start a thread: %s", res_text(r));
 	return r;
 }
 
@@ -152,6 +153,14 @@ milter_wait_idle(int64_t deadline_us)
 	while (m->transactions > 0 && failed != ETIMEDOUT)
 		failed = pthread_cond_timedwait(&m->idle, &m->lock, &until);
 	enum res r = m->transactions == 0 ? RES_OK : RES_TIMEOUT;
+	int64_t quiet_us = clock_mono_us() - m->last_end_us;
 	pthread_mutex_unlock(&m->lock);
+	/* libmilter writes the reply after our callback has ended, and does
+	 * not tell when it did */
+	if (quiet_us < MILTER_REPLY_GRACE_US) {
+		struct timespec rest =
+		    timespec_of(MILTER_REPLY_GRACE_US - quiet_us);
+		nanosleep(&rest, NULL);
+	}
 	return r;
 }

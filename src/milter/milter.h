@@ -1,25 +1,13 @@
-/* The MTA's side of flow: what an MTA says in the milter protocol becomes
- * calls of flow, and flow's decisions become replies. One per process.
- *
- *   server.c      the socket: who is ready, threads, reading and writing
- *   command.c     one packet of the MTA
- *   reply.c       one decision
- *   connection.c  what is kept of a connection, and counted
- *   macros.c      what the MTA tells beside its commands
- *   wire.c        the protocol's bytes
- *   guard.c       which message was under way when a process died
- *
- * The protocol is spoken here and not by libmilter, which reads each packet
- * with four system calls: of 125 that a message of 20 header fields took, 105
- * were these.
+/* The MTA's side of flow: libmilter's callbacks, a few lines each, and an
+ * MTA's answers made from decisions. libmilter allows one per process.
  *
  * A session keeps the environment of the moment it began; after the caller
- * swaps it, only new sessions see the new one. Different threads work on one
- * session, never two at once.
+ * swaps it, only new sessions see the new one. libmilter runs the callbacks
+ * of one session on different threads, never two at once.
  *
  * Stopping: milter_drain() lets no message begin any more,
  * milter_wait_idle() waits until those under way are answered; then the
- * process leaves with _exit. */
+ * process leaves with _exit (libmilter's own stop takes up to 5 s). */
 #ifndef MILTER_MILTER_H
 #define MILTER_MILTER_H
 
@@ -35,9 +23,11 @@
  * 300 s with Postfix and is then renewed. */
 #define MILTER_PROGRESS_US 20000000
 #define MILTER_BACKLOG     1024
+/* An answer just made needs this long to be on its way. */
+#define MILTER_REPLY_GRACE_US 200000
 
 struct milter_options {
-	int listen_fd; /* bound */
+	int listen_fd; /* bound; libmilter listens on it */
 	/* The environment of now, to be given back when the session ends; may
 	 * be called by any thread. */
 	const struct flow_env *(*env_take)(void *context);
@@ -47,13 +37,14 @@ struct milter_options {
 	struct guard *guard; /* NULL: no marks of messages under way */
 };
 
-/* Listen, start the threads (with signals blocked). To be called once. RES_IO with a line in `err`. */
+/* Register, open the socket, start the threads (with signals blocked). To be
+ * called once. RES_IO with a line in `err`. */
 HN_CHECK enum res milter_start(const struct milter_options *o, struct err *err);
 
 struct milter_counts {
 	unsigned sessions;     /* connections of the MTA */
 	unsigned transactions; /* messages between MAIL and their answer */
-	bool running;          /* false: the socket was lost */
+	bool running;          /* false: libmilter gave up */
 };
 void milter_counts(struct milter_counts *out);
 

@@ -1,4 +1,4 @@
-/* One message's path without an MTA: signed going out, judged coming in. */
+/* One message's path without libmilter: signed going out, judged coming in. */
 #include <stdio.h>
 
 #include "flow_rig.h"

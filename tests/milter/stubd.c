@@ -142,7 +142,7 @@ message_begin(
 	return RES_OK;
 }
 
-/* flow wants its calls in order, which the milter floor must give it */
+/* flow wants its calls in order, which libmilter must give us */
 static void
 enter(struct message *m, const char *from, char to)
 {
