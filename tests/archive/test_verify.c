@@ -294,7 +294,7 @@ what_was_signed(void **state)
 	/* a note is gone */
 	test_write_file(notes.ptr, str_skip(bytes, first.len + 1));
 	expect_one(f, "2026-05.1", "its note is missing in checkpoints");
-	test_write_file(notes.ptr, STR_EMPTY);
+	test_write_file(notes.ptr, STR(""));
 	expect_one(f, "2026-05.1", "its note is missing in checkpoints");
 	test_write_file(notes.ptr, bytes);
 	/* a file that a body is in */
