@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "archive/checkpoints.h"
-#include "archive/index.h"
 #include "archive/record.h"
 #include "archive/shard.h"
 
@@ -267,8 +266,7 @@ add_handover(struct shard *s, struct str bytes, int64_t now_us)
 }
 
 static enum res
-add_checkpoint(
-    struct shard *s, struct str bytes, int64_t now_us, bool with_frame)
+add_checkpoint(struct shard *s, struct str bytes, int64_t now_us)
 {
 	struct note_head head;
 	if (!is_ours(s, bytes, &head) || head.size > s->frames)
@@ -280,7 +278,7 @@ add_checkpoint(
 		return r;
 	keep_last(&s->notes, &head, bytes);
 	s->notes.news = newer < s->notes.news ? newer : s->notes.news;
-	return with_frame && shard_writable(s) ?
+	return shard_writable(s) ?
 	    append_frame(s, FRAME_NOTE, bytes, now_us) : RES_OK;
 }
 
@@ -289,7 +287,7 @@ shard_add_note(struct shard *s, enum frame_type type, struct str note,
     int64_t now_us)
 {
 	return type == FRAME_KEY ? add_handover(s, note, now_us) :
-				   add_checkpoint(s, note, now_us, true);
+				   add_checkpoint(s, note, now_us);
 }
 
 void
@@ -311,49 +309,4 @@ shard_sign_all(struct shard *s, int64_t now_us)
 	}
 	buf_done(&note);
 	free(h);
-}
-
-/* Does the index say that all frames are signed? */
-static bool
-is_all_signed(const struct shard_env *env, const struct shard_entry *e)
-{
-	struct index_position at;
-	struct str text, bytes;
-	struct note n;
-	struct note_head h;
-	uint64_t size = 0;
-	struct arena *a = arena_new(READ_MEMORY);
-	if (a != NULL && index_peek(e->dir, &at) == RES_OK &&
-	    checkpoints_read(env->io, e->dir, a, &text) == RES_OK)
-		while (checkpoints_next(&text, &bytes))
-			if (note_open(bytes, &n) == RES_OK &&
-			    note_head_parse(n.text, &h) == RES_OK)
-				size = h.size;
-	arena_free(&a);
-	return size > 0 && size >= at.frames;
-}
-
-enum res
-shard_sign_closed(const struct shard_env *env, const struct shard_entry *e,
-    int64_t now_us, struct buf *out)
-{
-	struct shard *s = NULL;
-	struct err err = { "" };
-	enum frame_type type = FRAME_KEY;
-	if (is_all_signed(env, e))
-		return RES_EXISTS;
-	struct shard_head *h = malloc(sizeof *h);
-	enum res r = h != NULL ? shard_open(env, e, 0, &err, &s) : RES_NOMEM;
-	while (r == RES_OK && type == FRAME_KEY) {
-		shard_head(s, h);
-		buf_reset(out);
-		r = shard_head_sign(h, env->signer, now_us, out, &type);
-		if (r == RES_OK)
-			r = type == FRAME_KEY ?
-			    add_handover(s, buf_str(out), now_us) :
-			    add_checkpoint(s, buf_str(out), now_us, false);
-	}
-	shard_close(&s);
-	free(h);
-	return r;
 }

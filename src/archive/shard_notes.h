@@ -70,15 +70,6 @@ HN_CHECK enum res shard_head_sign(const struct shard_head *h,
 HN_CHECK enum res shard_add_note(struct shard *s, enum frame_type type,
     struct str note, int64_t now_us);
 
-struct shard_env;
-struct shard_entry;
-/* The same for a shard that nobody has open (imports fill one month after the
- * other): its new note is appended to `out` and kept in its file only, so
- * that the number of its frames tells next time whether something is new.
- * RES_EXISTS: nothing is; RES_DENIED: it is in use; else as above. */
-HN_CHECK enum res shard_sign_closed(const struct shard_env *env,
-    const struct shard_entry *e, int64_t now_us, struct buf *out);
-
 /* A shard is about to be left: sign all of it if somebody can. */
 void shard_sign_all(struct shard *s, int64_t now_us);
 

@@ -399,38 +399,6 @@ store_submit(
 
 /* --- evidence --- */
 
-/* Months that nobody has open now. The number that should have been signed
- * and were not. */
-static unsigned
-sign_closed(struct store *s, const char *family, store_checkpoint_fn told,
-    void *context)
-{
-	struct shard_entry *entries;
-	size_t count = 0;
-	unsigned failed = 0;
-	struct err err = { "" };
-	struct arena *a = arena_new(0);
-	if (a == NULL || store_dir_shards(
-		s->path, family, a, &err, &entries, &count) != RES_OK)
-		count = 0;
-	for (size_t i = 0; i < count; i++) {
-		struct buf note;
-		if (entries[i].status != RES_OK)
-			continue;
-		buf_init(&note, SHARD_MAX_NOTE);
-		enum res r = shard_sign_closed(&s->env, &entries[i],
-		    clock_now_us(&s->clock), &note);
-		bool fine = r == RES_EXISTS || r == RES_NOTFOUND ||
-		    r == RES_DENIED || r == RES_INVALID;
-		failed += r != RES_OK && !fine;
-		if (told != NULL && !fine)
-			told(context, family, r, buf_str(&note));
-		buf_done(&note);
-	}
-	arena_free(&a);
-	return failed;
-}
-
 unsigned
 store_checkpoint(struct store *s, store_checkpoint_fn told, void *context)
 {
@@ -446,11 +414,6 @@ store_checkpoint(struct store *s, store_checkpoint_fn told, void *context)
 			break;
 		buf_init(&note, SHARD_MAX_NOTE);
 		enum res r = writer_checkpoint(w, &note);
-		if (s->env.signer != NULL &&
-		    (s->by_date ||
-			strcmp(writer_family(w), STORE_IMPORT_FAMILY) == 0))
-			failed += sign_closed(
-			    s, writer_family(w), told, context);
 		if (r != RES_NOTFOUND) {
 			failed += r != RES_OK;
 			if (r != RES_OK && failed == 1 &&
