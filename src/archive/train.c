@@ -349,8 +349,8 @@ write_choices(const struct choices *c, struct buf *out)
 		const struct choice *o = &c->slots[i];
 		if (o->len + 1u > TRAIN_MAX_CONTENT - taken.len)
 			continue;
-		if (memmem(taken.ptr, taken.len, c->text + o->at, o->len) !=
-		    NULL)
+		struct str text = str_of(c->text + o->at, o->len);
+		if (str_find(buf_str(&taken), text) != SIZE_MAX)
 			continue;
 		buf_add(&taken, c->text + o->at, o->len);
 		buf_add_char(&taken, END);
