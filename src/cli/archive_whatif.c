@@ -8,6 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "archive/query.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/each.h"
@@ -15,7 +16,7 @@
 
 #define USAGE "whatif " ARCHIVE_PLACE_USAGE "\n" \
 	"       [--dmarc VALUE] [--trust-sealer DOMAIN] [--drop-include NAME]\n" \
-	"       [--set NAME=VALUE] [--json] [QUERY ...]"
+	"       [--set NAME=VALUE] [--json] [--unrecorded] [QUERY ...]"
 
 #define MAX_LIST 64
 #define MAX_LINE ((size_t)1 << 20)
@@ -33,7 +34,7 @@ struct whatif {
 };
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "dmarc", required_argument, NULL, 'D' },
 	{ "trust-sealer", required_argument, NULL, 's' },
 	{ "drop-include", required_argument, NULL, 'i' },
@@ -395,7 +396,10 @@ archive_whatif_main(int argc, char **argv)
 		q = the_query(&x, argc, argv, &status);
 	if (q != NULL)
 		x.reader = archive_place_open(&x.place, x.a, &status);
-	if (x.reader != NULL) {
+	if (x.reader != NULL)
+		status = archive_event(&x.place, "whatif",
+		    archive_reader_path(x.reader), q->text, NULL, 0);
+	if (x.reader != NULL && status == EX_OK) {
 		status = each_message(x.reader, q, take_hit, &x, &coverage);
 		status = say_sums(&x, status, &coverage);
 	}

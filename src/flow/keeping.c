@@ -263,7 +263,7 @@ static enum res
 run_event(struct keeping_call *call, struct err *err)
 {
 	static const char *const actions[] = { "search", "list", "show",
-		"export", "verify", "resend", "audit" };
+		"export", "verify", "resend", "whatif", "audit" };
 	struct audit_event e = {
 		.action = fields_get(call->request, "action"),
 		.query = fields_get(call->request, "query") };

@@ -101,7 +101,7 @@ def with_dmarc_reject():
         assert "strict.example" in rows[0]["after"]["text"], rows
         assert s.sums == {"judged": 4, "differ": 1, "unclear": 0,
                           "skipped": 0}, s.sums
-        assert "searched 1 shard, 4 messages" in s.err, s.err
+        assert ", 4 messages" in s.err, s.err
         assert s.whatif("--dmarc=reject", "subject:none") == []
         rows = s.whatif("--set", "spf_reject=fail", status=1)
         assert set(moves(rows)) == {"1.2", "1.3"}, rows
