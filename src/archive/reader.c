@@ -102,8 +102,8 @@ reader_refresh(struct archive_reader *r, struct err *err)
 	size_t count = 0;
 	if (arena == NULL)
 		return RES_NOMEM;
-	enum res res = store_dir_shards(
-	    r->path, NULL, arena, err, &entries, &count);
+	enum res res =
+	    store_dir_shards(r->path, NULL, arena, err, &entries, &count);
 	struct shard_view *views = arena_array(arena, count + 1, sizeof *views);
 	if (res == RES_OK && views == NULL)
 		res = RES_NOMEM;
@@ -185,15 +185,33 @@ open_db(struct shard_view *v, struct err *err)
 	return r;
 }
 
-/* One frame into the tail. RES_NOTFOUND: the end. */
+/* Is what stands at `at` damaged, or still being written? A frame behind it
+ * says that it was durable once, or nobody does. */
+static bool
+was_durable(struct shard_view *v, uint64_t at)
+{
+	struct segment_frame f;
+	uint64_t from = at + 8;
+	while (segment_reader_resync(
+		   v->segment, from, v->position.frames, &f) == RES_OK) {
+		if (f.header.durable_upto > at)
+			return true;
+		from = f.offset + 8;
+	}
+	return false;
+}
+
+/* One frame into the tail. RES_NOTFOUND: the end, so far. */
 static enum res
 tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 {
 	struct segment_frame f;
 	enum res res = segment_reader_at(v->segment, v->tail_upto, &f);
+	if (res == RES_CORRUPT && !was_durable(v, v->tail_upto))
+		return RES_NOTFOUND;
 	if (res == RES_CORRUPT || res == RES_UNSUPPORTED) {
-		res = segment_reader_resync(v->segment, v->tail_upto,
-		    v->position.frames, &f);
+		res = segment_reader_resync(
+		    v->segment, v->tail_upto, v->position.frames, &f);
 		if (res == RES_OK)
 			res = index_note_damage(
 			    v->tail, v->tail_upto, f.offset, err);
@@ -209,6 +227,12 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 	res = entry_build(r->builder, a, v->segment, &f, NULL, &e);
 	bool damaged = res == RES_CORRUPT || res == RES_LIMIT ||
 	    (res == RES_OK && e.damaged);
+	/* pages not yet written read as zeros, as erased blocks do */
+	if ((damaged || res == RES_NOTFOUND) && res != RES_LIMIT &&
+	    !was_durable(v, f.offset)) {
+		arena_free(&a);
+		return RES_NOTFOUND;
+	}
 	if (res == RES_OK)
 		res = index_add(v->tail, &e, err);
 	else if (damaged || res == RES_NOTFOUND)
@@ -259,8 +283,8 @@ read_tail(struct archive_reader *r, struct shard_view *v, struct err *err)
 		return res;
 	int64_t by = clock_mono_us() + READER_TAIL_US;
 	uint64_t count = index_position(v->tail)->messages;
-	while (res == RES_OK && count < READER_MAX_TAIL &&
-	    clock_mono_us() < by) {
+	while (
+	    res == RES_OK && count < READER_MAX_TAIL && clock_mono_us() < by) {
 		res = tail_frame(r, v, err);
 		count++;
 	}
