@@ -27,8 +27,9 @@ struct stream {
 	uint64_t stop; /* the next l= to look at, BODYHASH_WHOLE for none */
 	struct sink *at_tail; /* the digest's state before the tail */
 	uint64_t total;
-	size_t kept;
-	char *tail; /* BODYHASH_TAIL_MAX bytes */
+	/* a ring of BODYHASH_TAIL_MAX bytes, in one piece at the end */
+	size_t start, kept;
+	char *tail;
 };
 
 struct bodyhash_set {
@@ -109,6 +110,33 @@ feed(struct stream *st, const char *bytes, size_t len)
 	st->fed += len;
 }
 
+/* The oldest `len` bytes of the ring go on. */
+static void
+feed_tail(struct stream *st, size_t len)
+{
+	while (len > 0) {
+		size_t n = BODYHASH_TAIL_MAX - st->start;
+		if (n > len)
+			n = len;
+		feed(st, st->tail + st->start, n);
+		st->start = (st->start + n) % BODYHASH_TAIL_MAX;
+		st->kept -= n;
+		len -= n;
+	}
+}
+
+static void
+keep_tail(struct stream *st, const char *bytes, size_t len)
+{
+	size_t at = (st->start + st->kept) % BODYHASH_TAIL_MAX;
+	size_t n = BODYHASH_TAIL_MAX - at;
+	if (n > len)
+		n = len;
+	memcpy(st->tail + at, bytes, n);
+	memcpy(st->tail, bytes + n, len - n);
+	st->kept += len;
+}
+
 static void
 stream_push(struct sink *sink, const char *bytes, size_t len)
 {
@@ -118,15 +146,29 @@ stream_push(struct sink *sink, const char *bytes, size_t len)
 		/* All but the last BODYHASH_TAIL_MIN octets go on. */
 		size_t on = st->kept + len - BODYHASH_TAIL_MIN;
 		size_t old = on < st->kept ? on : st->kept;
-		feed(st, st->tail, old);
+		feed_tail(st, old);
 		feed(st, bytes, on - old);
-		st->kept -= old;
-		memmove(st->tail, st->tail + old, st->kept);
 		bytes += on - old;
 		len -= on - old;
 	}
-	memcpy(st->tail + st->kept, bytes, len);
-	st->kept += len;
+	keep_tail(st, bytes, len);
+}
+
+/* Lay the ring out from its start. */
+static enum res
+straighten(struct stream *st)
+{
+	size_t first = BODYHASH_TAIL_MAX - st->start;
+	if (st->start == 0)
+		return RES_OK;
+	char *line = arena_alloc_raw(st->set->arena, BODYHASH_TAIL_MAX);
+	if (line == NULL)
+		return RES_NOMEM;
+	memcpy(line, st->tail + st->start, first);
+	memcpy(line + first, st->tail, st->start);
+	st->tail = line;
+	st->start = 0;
+	return RES_OK;
 }
 
 static enum res
@@ -134,6 +176,9 @@ stream_finish(struct sink *sink)
 {
 	struct stream *st = (struct stream *)sink;
 	struct bodyhash_set *s = st->set;
+	enum res r = straighten(st);
+	if (r != RES_OK)
+		return r;
 	if (st->fed != 0) {
 		st->at_tail = digest_fork(s->arena, st->digest);
 		if (st->at_tail == NULL)

@@ -30,8 +30,9 @@ struct body {
 	char stage[4096];
 };
 
-/* Short spans between changes are gathered, as a hash is slow on them. */
-#define SHORT_SPAN 1024
+/* Short spans between changes are gathered: a push costs more than to copy
+ * them. */
+#define SHORT_SPAN 96
 
 static void
 flush(struct body *b)
