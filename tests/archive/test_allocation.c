@@ -194,8 +194,6 @@ nth_allocation(void **state)
 	long first = step == 1 ? 0 : (long)getpid() % step;
 	bool failed = true;
 	long n = first;
-	if (!OWN_MALLOC)
-		skip();
 	/* libcrypto cannot be started without memory: that is not ours */
 	struct life warm = { .next = 1 };
 	scratch_make(warm.path);
@@ -216,6 +214,12 @@ nth_allocation(void **state)
 int
 main(void)
 {
+	/* cmocka would print a skipped test as a failed one */
+	if (!OWN_MALLOC) {
+		puts("1..1\nok 1 - nth_allocation # SKIP the sanitizer's own "
+		     "malloc is in use");
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nth_allocation),
 	};

@@ -610,6 +610,9 @@ options(int argc, char **argv)
 		exit(64);
 }
 
+/* Still reachable at the end, when leaks are looked for. */
+static struct conn *conns;
+
 int
 main(int argc, char **argv)
 {
@@ -619,7 +622,7 @@ main(int argc, char **argv)
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
-	struct conn *conns = calloc(o.connections, sizeof *conns);
+	conns = calloc(o.connections, sizeof *conns);
 	run.latency_us = calloc(o.messages + 1, sizeof *run.latency_us);
 	run.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (conns == NULL || run.latency_us == NULL || run.epoll < 0)
