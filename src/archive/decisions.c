@@ -12,7 +12,7 @@
 #define BUSY_MS     5000
 /* Under load entries are gathered for a moment: a transaction costs as much as
  * many entries. The first one after a quiet moment is written at once. */
-#define GATHER_US    100000
+#define GATHER_US    DECISIONS_GATHER_US
 #define GATHER_COUNT 1024
 #define TRIM_EVERY  512  /* entries between looks at age and size */
 #define TRIM_COUNT  2000 /* entries dropped at once when the file is too big */

@@ -26,6 +26,7 @@ struct decisions_options {
 	struct clock clock;
 };
 #define DECISIONS_FILE      "decisions.db" /* in state_dir */
+#define DECISIONS_GATHER_US 100000 /* a decision may wait so long to be kept */
 #define DECISIONS_KEEP_US   ((int64_t)8 * 24 * 3600 * 1000000)
 #define DECISIONS_MAX_BYTES ((uint64_t)1 << 30)
 #define DECISIONS_MAX_QUEUE 4096 /* entries waiting; more are dropped, counted */

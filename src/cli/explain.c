@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "archive/decisions.h"
@@ -51,6 +52,20 @@ explain_file(struct offline *o, const char *file)
 	return status;
 }
 
+/* The one that was just told to the log may not be kept yet. */
+static enum res
+find(struct str path, struct arena *a, const char *key, struct err *err,
+    struct decision_entry **out, size_t *out_count)
+{
+	const struct timespec wait = { 0, 3 * DECISIONS_GATHER_US * 1000L };
+	enum res r =
+	    decisions_find(path.ptr, a, str_c(key), err, out, out_count);
+	if (r != RES_NOTFOUND)
+		return r;
+	nanosleep(&wait, NULL);
+	return decisions_find(path.ptr, a, str_c(key), err, out, out_count);
+}
+
 static int
 explain_kept(struct offline *o, const char *key)
 {
@@ -66,8 +81,7 @@ explain_kept(struct offline *o, const char *key)
 	}
 	struct str path = arena_printf(
 	    a, "%.*s/" DECISIONS_FILE, STR_ARG(config->state_dir));
-	enum res r = decisions_find(
-	    path.ptr, a, str_c(key), &err, &found, &count);
+	enum res r = find(path, a, key, &err, &found, &count);
 	if (r != RES_OK)
 		status = cli_fail(cli_status(r), "%s", err.text[0] != '\0' ?
 		    err.text : "no such decision in the last days: give the "

@@ -648,7 +648,7 @@ def a_failed_start_in_the_background_is_told():
         p = d.spawn()
         assert p.wait(30) == 78
         assert f"{d.conf}:" in d.log(), d.log()
-        assert not find_daemon(d.conf)
+        wait_until(lambda: not find_daemon(d.conf))
 
 
 @cases.add
