@@ -10,28 +10,6 @@
 #define ERASURES_VERSION 1
 
 static enum res
-read_file(const char *path, struct arena *a, struct str *out)
-{
-	uint64_t size;
-	size_t got = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return io_error(errno);
-	enum res r = io_size(fd, &size);
-	if (r == RES_OK && size > ERASURES_MAX_BYTES)
-		r = RES_LIMIT;
-	char *bytes = r == RES_OK ? arena_alloc_raw(a, (size_t)size + 1) : NULL;
-	if (r == RES_OK && bytes == NULL)
-		r = RES_NOMEM;
-	if (r == RES_OK)
-		r = io_read_some(&archive_io_system, fd, bytes, (size_t)size,
-		    0, &got);
-	close(fd);
-	*out = str_of(bytes, got);
-	return r;
-}
-
-static enum res
 read_frame(const struct fields *f, struct erased_frame *out)
 {
 	if (f->count != 2 || !str_eq(f->items[0].name, STR("frame")) ||
@@ -110,7 +88,7 @@ erasures_read(const char *shard_dir, struct arena *a, struct err *err,
 	*out = (struct erasures){ .count = 0 };
 	enum res r = io_path(path, "%s/" ERASURES_FILE, shard_dir);
 	if (r == RES_OK)
-		r = read_file(path, a, &text);
+		r = io_read_file(path, ERASURES_MAX_BYTES, a, &text);
 	if (r == RES_NOTFOUND)
 		return RES_OK;
 	if (r == RES_OK)

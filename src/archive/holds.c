@@ -28,28 +28,6 @@ hold_name_valid(struct str name)
 }
 
 static enum res
-read_all(const char *path, struct arena *a, struct str *out)
-{
-	uint64_t size;
-	size_t got = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return io_error(errno);
-	enum res r = io_size(fd, &size);
-	if (r == RES_OK && size > HOLDS_MAX_BYTES)
-		r = RES_LIMIT;
-	char *bytes = r == RES_OK ? arena_alloc_raw(a, (size_t)size + 1) : NULL;
-	if (r == RES_OK && bytes == NULL)
-		r = RES_NOMEM;
-	if (r == RES_OK)
-		r = io_read_some(&archive_io_system, fd, bytes, (size_t)size,
-		    0, &got);
-	close(fd);
-	*out = str_of(bytes, got);
-	return r;
-}
-
-static enum res
 parse(struct str text, struct arena *a, struct holds *out)
 {
 	struct fields f;
@@ -87,7 +65,7 @@ holds_read(const char *store_path, struct arena *a, struct err *err,
 	*out = (struct holds){ .count = 0 };
 	enum res r = io_path(path, "%s/" HOLDS_FILE, store_path);
 	if (r == RES_OK)
-		r = read_all(path, a, &text);
+		r = io_read_file(path, HOLDS_MAX_BYTES, a, &text);
 	if (r == RES_NOTFOUND)
 		return RES_OK;
 	if (r == RES_OK)

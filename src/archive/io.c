@@ -233,6 +233,28 @@ io_write(const struct archive_io *io, int fd, const void *bytes, size_t len,
 }
 
 enum res
+io_read_file(const char *path, uint64_t max, struct arena *a, struct str *out)
+{
+	uint64_t size;
+	size_t got = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return io_error(errno);
+	enum res r = io_size(fd, &size);
+	if (r == RES_OK && size > max)
+		r = RES_LIMIT;
+	char *bytes = r == RES_OK ? arena_alloc_raw(a, (size_t)size + 1) : NULL;
+	if (r == RES_OK && bytes == NULL)
+		r = RES_NOMEM;
+	if (r == RES_OK)
+		r = io_read_some(&archive_io_system, fd, bytes, (size_t)size,
+		    0, &got);
+	close(fd);
+	*out = str_of(bytes, got);
+	return r;
+}
+
+enum res
 io_size(int fd, uint64_t *out)
 {
 	struct stat st;

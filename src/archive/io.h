@@ -10,7 +10,9 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/arena.h"
 #include "base/res.h"
+#include "base/str.h"
 
 struct archive_io {
 	int (*open)(const struct archive_io *io, const char *path, int flags,
@@ -56,6 +58,9 @@ HN_CHECK enum res io_write(const struct archive_io *io, int fd,
 /* The same for many parts; the array is used up. */
 HN_CHECK enum res io_writev(const struct archive_io *io, int fd,
     struct iovec *parts, size_t count, uint64_t offset);
+/* A small file whole, in `a`. RES_NOTFOUND; RES_LIMIT: more than `max`. */
+HN_CHECK enum res io_read_file(
+    const char *path, uint64_t max, struct arena *a, struct str *out);
 HN_CHECK enum res io_size(int fd, uint64_t *out);
 /* Offset behind the last byte that is not zero at or behind `from`; `from`
  * when there is none. Passes over holes and reserved space at once. */
