@@ -4,7 +4,7 @@
 
 #include <getopt.h>
 
-#include "archive/search.h"
+#include "archive/search/search.h"
 #include "cli/cli.h"
 #include "cli/control.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "archive/audit.h"
-#include "archive/query.h"
-#include "archive/store_dir.h"
+#include "archive/keeping/audit.h"
+#include "archive/search/query.h"
+#include "archive/store/store_dir.h"
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/json.h"

@@ -8,7 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/backup.h"
+#include "archive/keeping/backup.h"
 #include "base/json.h"
 #include "cli/archive.h"
 

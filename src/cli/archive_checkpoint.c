@@ -6,7 +6,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/store.h"
+#include "archive/store/store.h"
 #include "cli/archive.h"
 #include "cli/control.h"
 #include "flow/keyfiles.h"

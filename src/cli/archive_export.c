@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/query.h"
+#include "archive/search/query.h"
 #include "cli/each.h"
 #include "cli/export_proofs.h"
 #include "cli/manifest.h"

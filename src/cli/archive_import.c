@@ -7,7 +7,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/io.h"
+#include "archive/store/io.h"
 #include "cli/import.h"
 #include "mail/mbox.h"
 

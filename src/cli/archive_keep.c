@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "archive/holds.h"
+#include "archive/keeping/holds.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/archive.h"

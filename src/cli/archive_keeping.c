@@ -12,7 +12,7 @@
 
 #include <pwd.h>
 
-#include "archive/store_dir.h"
+#include "archive/store/store_dir.h"
 #include "cli/archive.h"
 #include "flow/keeping.h"
 

@@ -5,8 +5,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/note.h"
-#include "archive/store_dir.h"
+#include "archive/format/note.h"
+#include "archive/store/store_dir.h"
 #include "base/clock.h"
 #include "cli/archive.h"
 #include "cli/key.h"

@@ -8,7 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/proof.h"
+#include "archive/proof/proof.h"
 #include "base/codec.h"
 #include "cli/archive.h"
 #include "flow/file.h"

@@ -7,7 +7,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/rows.h"
+#include "archive/search/rows.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"

@@ -9,7 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/store_dir.h"
+#include "archive/store/store_dir.h"
 #include "base/codec.h"
 #include "base/json.h"
 #include "cli/archive.h"

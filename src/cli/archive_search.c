@@ -5,7 +5,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/query.h"
+#include "archive/search/query.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/archive.h"

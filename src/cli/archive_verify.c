@@ -5,8 +5,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/proof.h"
-#include "archive/verify.h"
+#include "archive/proof/proof.h"
+#include "archive/proof/verify.h"
 #include "base/json.h"
 #include "cli/archive.h"
 #include "cli/as_received.h"

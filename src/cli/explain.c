@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/decisions.h"
+#include "archive/state/decisions.h"
 #include "cli/offline.h"
 #include "flow/explain.h"
 #include "flow/trace.h"

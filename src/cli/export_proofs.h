@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "archive/proof.h"
+#include "archive/proof/proof.h"
 
 struct export_proofs {
 	struct archive_reader *reader;

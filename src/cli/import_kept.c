@@ -9,7 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/io.h"
+#include "archive/store/io.h"
 #include "base/codec.h"
 #include "cli/importer.h"
 #include "keys/digest.h"

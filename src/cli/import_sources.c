@@ -10,7 +10,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/io.h"
+#include "archive/store/io.h"
 #include "base/clock.h"
 #include "base/codec.h"
 #include "cli/import.h"

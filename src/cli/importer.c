@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/io.h"
-#include "archive/period.h"
+#include "archive/format/period.h"
+#include "archive/store/io.h"
 
 #define MAX_RECORD  ((size_t)4 << 20)
 #define THREADS     8

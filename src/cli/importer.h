@@ -7,8 +7,8 @@
 #ifndef CLI_IMPORTER_H
 #define CLI_IMPORTER_H
 
-#include "archive/known.h"
-#include "archive/store.h"
+#include "archive/keeping/known.h"
+#include "archive/store/store.h"
 #include "cli/archive.h"
 
 struct importer {

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "base/clock.h"
 #include "base/codec.h"
 #include "cli/archive.h"

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/decisions.h"
+#include "archive/state/decisions.h"
 
 #define USAGE                                                               \
 	"dmarc --domain DOMAIN [--day YYYY-MM-DD] [--preview] [-O FILE]\n"  \

@@ -3,7 +3,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "archive/reports.h"
+#include "archive/state/reports.h"
 #include "cli/offline.h"
 #include "flow/aggregate.h"
 

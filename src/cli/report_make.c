@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <sysexits.h>
 
-#include "archive/decisions.h"
-#include "archive/gzip.h"
+#include "archive/state/decisions.h"
+#include "archive/state/gzip.h"
 #include "cli/report.h"
 #include "flow/aggregate_mail.h"
 #include "flow/aggregate_row.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "archive/decisions.h"
+#include "archive/state/decisions.h"
 #include "base/codec.h"
 #include "cli/report.h"
 #include "cli/sendmail.h"

@@ -9,7 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "archive/compress.h"
+#include "archive/format/compress.h"
 #include "cli/archive.h"
 #include "cli/manifest.h"
 

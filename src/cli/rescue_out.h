@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "archive/rescue.h"
-#include "archive/store.h"
+#include "archive/keeping/rescue.h"
+#include "archive/store/store.h"
 
 struct rescue_out {
 	const char *to;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "base/codec.h"
 #include "keys/digest.h"
 

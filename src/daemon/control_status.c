@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "archive/store_dir.h"
+#include "archive/store/store_dir.h"
 #include "base/clock.h"
 #include "daemon/control.h"
 #include "milter/milter.h"

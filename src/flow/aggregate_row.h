@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 
 struct message;
 

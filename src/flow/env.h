@@ -6,8 +6,8 @@
 
 #include <stdatomic.h>
 
-#include "archive/decisions.h"
-#include "archive/store.h"
+#include "archive/state/decisions.h"
+#include "archive/store/store.h"
 #include "auth/key_record.h"
 #include "auth/result.h"
 #include "base/clock.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "base/arena.h"
 #include "base/codec.h"
 

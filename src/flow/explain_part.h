@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "base/buf.h"
 
 uint64_t explain_number(struct str record, unsigned tag); /* 0: not there */

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "archive/erase.h"
-#include "archive/expire.h"
-#include "archive/holds.h"
-#include "archive/keeping.h"
-#include "archive/shard.h"
+#include "archive/keeping/erase.h"
+#include "archive/keeping/expire.h"
+#include "archive/keeping/holds.h"
+#include "archive/keeping/keeping.h"
+#include "archive/store/shard.h"
 
 #define MAX_REASON 1000
 #define MAX_QUERY  4096

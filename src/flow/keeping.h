@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "archive/audit.h"
+#include "archive/keeping/audit.h"
 #include "base/fields.h"
 #include "config/config.h"
 

@@ -19,7 +19,7 @@
 #ifndef FLOW_STATE_H
 #define FLOW_STATE_H
 
-#include "archive/store.h"
+#include "archive/store/store.h"
 #include "auth/bodyhash.h"
 #include "dns/session.h"
 #include "flow/message.h"

@@ -4,7 +4,7 @@
 #ifndef FLOW_TRACE_H
 #define FLOW_TRACE_H
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "flow/message.h"
 
 /* Never reuse a number. T = text, N = u64, R = nested record. */

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/draft.h"
-#include "archive/segment_reader.h"
-#include "archive/shard.h"
+#include "archive/store/draft.h"
+#include "archive/store/segment_reader.h"
+#include "archive/store/shard.h"
 #include "hn_test.h"
 #include "keys/digest.h"
 

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "archive/io.h"
+#include "archive/store/io.h"
 
 enum fault_kind {
 	FAULT_NONE,

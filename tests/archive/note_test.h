@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "archive/note.h"
+#include "archive/format/note.h"
 #include "hn_test.h"
 #include "keys/keyring.h"
 

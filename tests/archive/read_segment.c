@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "archive/segment_reader.h"
+#include "archive/store/segment_reader.h"
 
 #define MAX_SEGMENT ((size_t)16 << 20)
 

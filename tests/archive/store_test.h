@@ -2,7 +2,7 @@
 #ifndef STORE_TEST_H
 #define STORE_TEST_H
 
-#include "archive/store.h"
+#include "archive/store/store.h"
 #include "archive_test.h"
 
 /* Submit a body with this META. */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "archive/search.h"
+#include "archive/search/search.h"
 #include "store_test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

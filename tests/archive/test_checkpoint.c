@@ -1,8 +1,8 @@
 /* Signing a store's trees, and what recovery makes of the notes. */
 #include <pthread.h>
 
-#include "archive/checkpoints.h"
-#include "archive/verify.h"
+#include "archive/proof/checkpoints.h"
+#include "archive/proof/verify.h"
 #include "fault_io.h"
 #include "note_test.h"
 #include "store_test.h"

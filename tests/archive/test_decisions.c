@@ -1,5 +1,5 @@
 /* The decision store: put and found, bounded, damaged files set aside. */
-#include "archive/decisions.h"
+#include "archive/state/decisions.h"
 
 #include <fcntl.h>
 #include <stdio.h>

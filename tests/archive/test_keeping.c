@@ -1,11 +1,11 @@
 /* Erasing and expiring, with the process or the power gone at every step: a
  * message is whole, or gone as somebody wanted; what is held is never lost;
  * nothing else is touched. */
-#include "archive/erase.h"
-#include "archive/erasures.h"
-#include "archive/expire.h"
-#include "archive/held.h"
-#include "archive/verify.h"
+#include "archive/keeping/erase.h"
+#include "archive/keeping/erasures.h"
+#include "archive/keeping/expire.h"
+#include "archive/keeping/held.h"
+#include "archive/proof/verify.h"
 #include "base/codec.h"
 #include "fault_io.h"
 #include "store_test.h"

@@ -1,4 +1,4 @@
-#include "archive/known.h"
+#include "archive/keeping/known.h"
 
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-#include "archive/merkle.h"
+#include "archive/format/merkle.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "archive/note.h"
+#include "archive/format/note.h"
 
 #include "base/clock.h"
 #include "base/codec.h"

@@ -1,6 +1,6 @@
-#include "archive/proof.h"
+#include "archive/proof/proof.h"
 
-#include "archive/checkpoints.h"
+#include "archive/proof/checkpoints.h"
 #include "note_test.h"
 #include "store_test.h"
 

@@ -3,8 +3,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "archive/query.h"
-#include "archive/tokenizer.h"
+#include "archive/index/tokenizer.h"
+#include "archive/search/query.h"
 
 #define NOW ((int64_t)1780272000) /* 2026-06-01T00:00:00Z */
 

@@ -1,4 +1,4 @@
-#include "archive/record.h"
+#include "archive/format/record.h"
 
 #include "hn_test.h"
 

@@ -1,10 +1,10 @@
 /* The state of sent reports: kept, tried again, dead addresses; and gzip. */
-#include "archive/reports.h"
+#include "archive/state/reports.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "archive/gzip.h"
+#include "archive/state/gzip.h"
 #include "hn_test.h"
 
 #define NOW 1700000000

@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-#include "archive/applier.h"
-#include "archive/index.h"
-#include "archive/query.h"
-#include "archive/search.h"
-#include "archive/tokenizer.h"
+#include "archive/index/applier.h"
+#include "archive/index/index.h"
+#include "archive/index/tokenizer.h"
+#include "archive/search/query.h"
+#include "archive/search/search.h"
 
 #define NOW (TEST_TIME / 1000000)
 

@@ -1,7 +1,7 @@
-#include "archive/segment.h"
+#include "archive/format/segment.h"
 
-#include "archive/leaf.h"
-#include "archive/merkle.h"
+#include "archive/format/leaf.h"
+#include "archive/format/merkle.h"
 #include "base/codec.h"
 #include "hn_test.h"
 #include "keys/digest.h"

@@ -1,4 +1,4 @@
-#include "archive/shard.h"
+#include "archive/store/shard.h"
 
 #include "archive_test.h"
 #include "base/codec.h"

@@ -1,8 +1,8 @@
-#include "archive/store.h"
+#include "archive/store/store.h"
 
 #include <pthread.h>
 
-#include "archive/period.h"
+#include "archive/format/period.h"
 #include "store_test.h"
 
 struct fixture {

@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "archive/tokenizer.h"
+#include "archive/index/tokenizer.h"
 #include "base/buf.h"
 
 /* What FTS5 makes of a text: its own vocabulary of an index of one row,

@@ -1,7 +1,7 @@
 /* Dictionaries: what may be in one, and that everything reads with it. */
-#include "archive/dictionary.h"
-#include "archive/train.h"
-#include "archive/trainer.h"
+#include "archive/store/dictionary.h"
+#include "archive/store/train.h"
+#include "archive/store/trainer.h"
 #include "store_test.h"
 
 #define SENDERS 40

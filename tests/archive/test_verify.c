@@ -1,12 +1,12 @@
 /* A whole store has no faults; whatever is changed in it is found and named:
  * every byte of segments and checkpoints, one by one. */
-#include "archive/verify.h"
+#include "archive/proof/verify.h"
 
 #include <fcntl.h>
 
-#include "archive/checkpoints.h"
-#include "archive/erase.h"
-#include "archive/erasures.h"
+#include "archive/keeping/erase.h"
+#include "archive/keeping/erasures.h"
+#include "archive/proof/checkpoints.h"
 #include "note_test.h"
 #include "store_test.h"
 

@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "archive/applier.h"
-#include "archive/index.h"
-#include "archive/search.h"
-#include "archive/segment_reader.h"
-#include "archive/store_dir.h"
+#include "archive/index/applier.h"
+#include "archive/index/index.h"
+#include "archive/search/search.h"
+#include "archive/store/segment_reader.h"
+#include "archive/store/store_dir.h"
 #include "archive_load.h"
 #include "base/clock.h"
 #include "bench.h"

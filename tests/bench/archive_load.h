@@ -3,7 +3,7 @@
 #ifndef TESTS_BENCH_ARCHIVE_LOAD_H
 #define TESTS_BENCH_ARCHIVE_LOAD_H
 
-#include "archive/store.h"
+#include "archive/store/store.h"
 #include "mail.h"
 
 #define LOAD_MAX_CLIENTS 32

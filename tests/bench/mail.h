@@ -8,7 +8,7 @@
 #ifndef TESTS_BENCH_MAIL_H
 #define TESTS_BENCH_MAIL_H
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 #include "base/buf.h"
 
 #define MAIL_SMALL 2100

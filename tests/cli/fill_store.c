@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/search.h"
-#include "archive/store.h"
+#include "archive/search/search.h"
+#include "archive/store/store.h"
 
 #define START ((int64_t)1780000000 * 1000000) /* 2026-05-28 */
 #define MAX_FILE ((size_t)64 << 20)

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "archive/checkpoints.h"
+#include "archive/proof/checkpoints.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "archive/proof.h"
+#include "archive/proof/proof.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 
 #include <sqlite3.h>
 
-#include "archive/query.h"
-#include "archive/tokenizer.h"
+#include "archive/index/tokenizer.h"
+#include "archive/search/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

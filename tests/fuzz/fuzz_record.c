@@ -1,7 +1,7 @@
 /* Records of META, EVIDENCE and EDITS, nested ones too. */
 #include <stdlib.h>
 
-#include "archive/record.h"
+#include "archive/format/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

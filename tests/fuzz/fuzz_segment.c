@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "archive/recover.h"
-#include "archive/segment_reader.h"
+#include "archive/store/recover.h"
+#include "archive/store/segment_reader.h"
 #include "base/codec.h"
 #include "keys/digest.h"
 

@@ -1,0 +1,571 @@
+#include "archive/keeping/backup_shard.h"
+#include "archive/keeping/erasures.h"
+#include "archive/proof/checkpoints.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/index/index.h"
+#include "archive/store/segment_reader.h"
+#include "base/codec.h"
+
+#define PIECE_BYTES ((uint64_t)64 << 20) /* lost when interrupted */
+#define CHUNK       ((size_t)1 << 20)
+#define FRAME_MEMORY ((size_t)20 << 20)
+#define STATE_MAX   8192
+#define MAX_SAID    1024
+
+void
+backup_say(const struct backup_options *o, const char *fmt, ...)
+{
+	char line[MAX_SAID];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	o->say(o->context, line);
+}
+
+/* --- state: lines of `name value` ------------------------------------------ */
+
+static const char state_head[] = "hanaper-backup 1";
+
+static enum res
+state_write(const struct backup_shard *b, const struct backup_state *s)
+{
+	struct buf t;
+	buf_init(&t, STATE_MAX);
+	buf_addf(&t,
+	    "%s\nbytes %" PRIu64 "\nframes %" PRIu64 "\nlast %" PRIu64
+	    "\nholes %d\n",
+	    state_head, s->bytes, s->frames, s->last, s->holes);
+	/* full subtrees of the tree, so that it can grow */
+	for (unsigned i = 0; i < 64; i++)
+		if (s->tree.count >> i & 1) {
+			buf_addf(&t, "peak%u ", i);
+			hex_encode(&t, s->tree.peaks[i], LEAF_HASH_BYTES);
+			buf_add_char(&t, '\n');
+		}
+	buf_addf(&t, "leaves %" PRIu64 "\nend\n", s->tree.count);
+	enum res r = t.error;
+	if (r == RES_OK)
+		r = io_put_file(b->o->io, b->to, BACKUP_STATE, t.ptr, t.len);
+	buf_done(&t);
+	return r;
+}
+
+static bool
+state_peak(struct str index, struct str hex, struct merkle *tree)
+{
+	uint64_t i;
+	struct buf hash;
+	if (str_to_u64(index, 63, &i) != RES_OK)
+		return false;
+	buf_init(&hash, LEAF_HASH_BYTES);
+	bool good = hex_decode(hex, &hash) == RES_OK &&
+	    hash.len == LEAF_HASH_BYTES;
+	if (good)
+		memcpy(tree->peaks[i], hash.ptr, LEAF_HASH_BYTES);
+	buf_done(&hash);
+	return good;
+}
+
+static bool
+state_line(struct str line, struct backup_state *s)
+{
+	struct str name;
+	uint64_t n;
+	if (!str_split(&line, ' ', &name))
+		return false;
+	if (str_starts(name, STR("peak")))
+		return state_peak(str_skip(name, 4), line, &s->tree);
+	if (str_to_u64(line, INT64_MAX, &n) != RES_OK)
+		return false;
+	if (str_eq(name, STR("bytes")))
+		s->bytes = n;
+	else if (str_eq(name, STR("frames")))
+		s->frames = n;
+	else if (str_eq(name, STR("last")))
+		s->last = n;
+	else if (str_eq(name, STR("holes")))
+		s->holes = n != 0;
+	else if (str_eq(name, STR("leaves")))
+		s->tree.count = n;
+	return true; /* a later version may say more */
+}
+
+enum res
+backup_state_read(const char *dir, struct backup_state *out)
+{
+	char path[PATH_MAX], text[STATE_MAX];
+	struct backup_state s = { .bytes = 0 };
+	enum res r = io_path(path, "%s/" BACKUP_STATE, dir);
+	if (r != RES_OK)
+		return r;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return io_error(errno);
+	size_t len;
+	r = io_read_some(&archive_io_system, fd, text, sizeof text, 0, &len);
+	close(fd);
+	if (r != RES_OK)
+		return r;
+	struct str rest = str_of(text, len), line;
+	if (!str_ends(rest, STR("\nend\n")) ||
+	    !str_split(&rest, '\n', &line) ||
+	    !str_eq(line, str_c(state_head)))
+		return RES_CORRUPT;
+	while (str_split(&rest, '\n', &line) && !str_eq(line, STR("end")))
+		if (!state_line(line, &s))
+			return RES_CORRUPT;
+	if (s.bytes < SHARD_HEADER_BYTES)
+		return RES_CORRUPT;
+	*out = s;
+	return RES_OK;
+}
+
+/* --- how far --------------------------------------------------------------- */
+
+struct copy {
+	struct backup_shard *b;
+	struct segment_reader *src, *dst;
+	int in, out;
+	char *chunk;
+	struct backup_state state;
+	struct err *err;
+};
+
+/* What the index has taken in was durable before. */
+static uint64_t
+applied_offset(const struct copy *c)
+{
+	sqlite3 *db = NULL;
+	struct err unused = { "" };
+	struct index_position p = { .offset = 0 };
+	if (index_open_read(c->b->from, segment_reader_shard(c->src), &unused,
+		&db) == RES_OK &&
+	    index_read_position(db, &p) != RES_OK)
+		p.offset = 0;
+	sqlite3_close(db);
+	return p.offset;
+}
+
+/* The end of what is known to be durable, at the end of a frame: as frames
+ * themselves, the index and the next shard say. A seal is the last frame. */
+static enum res
+durable_end(struct copy *c, uint64_t *out)
+{
+	struct segment_frame f;
+	uint64_t at = c->state.bytes > 0 ? c->state.bytes : SHARD_HEADER_BYTES;
+	uint64_t known = applied_offset(c), end = at, next = c->state.frames;
+	if (c->b->successor > known)
+		known = c->b->successor;
+	for (;;) {
+		enum res r = segment_reader_at(c->src, at, &f);
+		if (r == RES_CORRUPT)
+			r = segment_reader_resync(c->src, at + 8, next, &f);
+		if (r == RES_NOTFOUND)
+			break;
+		if (r != RES_OK)
+			return r;
+		at = segment_frame_end(&f);
+		next = f.header.number + 1;
+		if (f.header.durable_upto > known)
+			known = f.header.durable_upto;
+		if (at <= known)
+			end = at;
+	}
+	if (known > at) { /* the last frame is not whole, or cut off */
+		c->b->counts->damaged++;
+		backup_say(c->b->o,
+		    "%s/segment: damaged at %" PRIu64 " to %" PRIu64,
+		    c->b->from, at, known);
+	}
+	c->b->complete = end == at;
+	c->b->counts->waiting += at - end;
+	*out = end;
+	return RES_OK;
+}
+
+/* The end of the last frame that begins before `at` + PIECE_BYTES. */
+static enum res
+piece_end(struct copy *c, uint64_t at, uint64_t end, uint64_t *out)
+{
+	uint64_t stop = at + PIECE_BYTES, next = c->state.frames;
+	while (at < end && at < stop) {
+		struct segment_frame f;
+		enum res r = segment_reader_at(c->src, at, &f);
+		if (r == RES_CORRUPT || r == RES_NOTFOUND) {
+			r = segment_reader_resync(c->src, at + 8, next, &f);
+			/* up to the frame behind the damage */
+			at = r == RES_OK && f.offset < end ? f.offset : end;
+			if (r == RES_OK || r == RES_NOTFOUND)
+				continue;
+		}
+		if (r != RES_OK)
+			return r;
+		at = segment_frame_end(&f);
+		next = f.header.number + 1;
+	}
+	*out = at < end ? at : end;
+	return RES_OK;
+}
+
+/* --- bytes ----------------------------------------------------------------- */
+
+static enum res
+copy_bytes(struct copy *c, uint64_t from, uint64_t to)
+{
+	const struct archive_io *io = c->b->o->io;
+	enum res r = RES_OK;
+	for (uint64_t at = from; r == RES_OK && at < to;) {
+		size_t n = to - at < CHUNK ? (size_t)(to - at) : CHUNK;
+		r = io_read(&archive_io_system, c->in, c->chunk, n, at);
+		if (r == RES_OK)
+			r = io_write(io, c->out, c->chunk, n, at);
+		at += n;
+	}
+	if (r == RES_OK && io->fdatasync(io, c->out) < 0)
+		r = io_error(errno);
+	/* read back what the disk has, not what memory has */
+	(void)posix_fadvise(c->out, (off_t)from, (off_t)(to - from),
+	    POSIX_FADV_DONTNEED);
+	if (r == RES_CORRUPT)
+		err_set(c->err, "%s/segment: shorter than it was", c->b->from);
+	else if (r != RES_OK)
+		err_set(c->err, "%s/segment: %s", c->b->to, res_text(r));
+	return r;
+}
+
+/* Are [from, to) of both files the same? Anything unreadable is not. */
+static bool
+same_bytes(struct copy *c, uint64_t from, uint64_t to)
+{
+	size_t half = CHUNK / 2;
+	for (uint64_t at = from; at < to;) {
+		size_t n = to - at < half ? (size_t)(to - at) : half;
+		if (io_read(&archive_io_system, c->in, c->chunk, n, at) !=
+			RES_OK ||
+		    io_read(&archive_io_system, c->out, c->chunk + half, n,
+			at) != RES_OK ||
+		    memcmp(c->chunk, c->chunk + half, n) != 0)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+/* --- bodies in files of their own ------------------------------------------ */
+
+/* Is the whole file there, with the right bytes? */
+static bool
+body_good(struct copy *c, const char *path, const struct frame_body *body)
+{
+	uint32_t crc = 0;
+	uint64_t at = 0;
+	size_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	while (io_read_some(&archive_io_system, fd, c->chunk, CHUNK, at, &n) ==
+		RES_OK &&
+	    n > 0) {
+		crc = crc32c(crc, c->chunk, n);
+		at += n;
+	}
+	close(fd);
+	return n == 0 && at == body->file_bytes && crc == body->file_crc;
+}
+
+static enum res
+write_body(struct copy *c, const char *from, const char *to)
+{
+	const struct archive_io *io = c->b->o->io;
+	uint64_t at = 0;
+	size_t n;
+	enum res r = RES_OK;
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return RES_NOTFOUND;
+	int out = io->open(
+	    io, to, O_RDWR | O_CREAT | O_TRUNC, ARCHIVE_FILE_MODE);
+	if (out < 0)
+		r = io_error(errno);
+	while (r == RES_OK) {
+		r = io_read_some(
+		    &archive_io_system, in, c->chunk, CHUNK, at, &n);
+		if (r != RES_OK || n == 0)
+			break;
+		r = io_write(io, out, c->chunk, n, at);
+		at += n;
+	}
+	if (r == RES_OK && io->fsync(io, out) < 0)
+		r = io_error(errno);
+	if (out >= 0)
+		io->close(io, out);
+	close(in);
+	return r;
+}
+
+static enum res
+copy_body(struct copy *c, const struct frame_body *body)
+{
+	const struct archive_io *io = c->b->o->io;
+	char from[PATH_MAX], to[PATH_MAX], part[PATH_MAX], dir[PATH_MAX],
+	    name[FRAME_BODY_NAME];
+	frame_body_name(body, name);
+	enum res r = io_path(from, "%s/bodies/%s", c->b->from, name);
+	if (r == RES_OK)
+		r = io_path(dir, "%s/bodies", c->b->to);
+	if (r == RES_OK)
+		r = io_path(to, "%s/%s", dir, name);
+	if (r == RES_OK)
+		r = io_path(part, "%s/.part", dir);
+	if (r != RES_OK || body_good(c, to, body))
+		return r;
+	r = write_body(c, from, part);
+	if (r == RES_OK && !body_good(c, part, body))
+		r = body_good(c, from, body) ? RES_IO : RES_NOTFOUND;
+	if (r == RES_OK && (io->rename(io, part, to) < 0 ||
+			       io->fsync_dir(io, dir) < 0))
+		r = io_error(errno);
+	if (r == RES_OK) {
+		c->b->counts->bodies++;
+		return r;
+	}
+	io->unlink(io, part);
+	if (r != RES_NOTFOUND) {
+		err_set(c->err, "%s: %s", to, res_text(r));
+		return r;
+	}
+	c->b->counts->damaged++;
+	backup_say(c->b->o, "%s: damaged or gone", from);
+	return RES_OK;
+}
+
+/* --- verifying ------------------------------------------------------------- */
+
+/* Bytes [from, to) of the copy are not as they should be: is it the source? */
+static enum res
+judge(struct copy *c, uint64_t from, uint64_t to)
+{
+	if (!same_bytes(c, from, to)) {
+		err_set(c->err,
+		    "%s/segment: at %" PRIu64 ": cannot be read back as it "
+		    "was written", c->b->to, from);
+		return RES_IO;
+	}
+	c->b->counts->damaged++;
+	backup_say(c->b->o, "%s/segment: damaged at %" PRIu64 " to %" PRIu64,
+	    c->b->from, from, to);
+	return RES_OK;
+}
+
+static enum res
+verify_frame(struct copy *c, const struct segment_frame *f)
+{
+	struct segment_content content;
+	struct backup_state *s = &c->state;
+	struct arena *a = arena_new(FRAME_MEMORY);
+	if (a == NULL)
+		return RES_NOMEM;
+	enum res r = segment_reader_load(c->dst, a, f, NULL, &content);
+	if (r == RES_CORRUPT)
+		r = judge(c, f->offset, segment_frame_end(f));
+	if (r == RES_OK && (f->header.flags & FRAME_BODY_IN_FILE) &&
+	    content.state[BLOCK_BODY] == BLOCK_WHOLE)
+		r = copy_body(c, &content.body);
+	arena_free(&a);
+	if (r == RES_OK && f->header.number != s->frames)
+		s->holes = true;
+	if (r == RES_OK)
+		r = merkle_add(&s->tree, f->header.leaf);
+	s->frames = f->header.number + 1;
+	s->last = f->offset;
+	c->b->counts->frames++;
+	return r;
+}
+
+static enum res
+verify_piece(struct copy *c, uint64_t at, uint64_t to)
+{
+	while (at < to) {
+		struct segment_frame f;
+		enum res r = segment_reader_at(c->dst, at, &f);
+		if (r == RES_OK && f.header.number >= c->state.frames &&
+		    segment_frame_end(&f) <= to) {
+			r = verify_frame(c, &f);
+			at = segment_frame_end(&f);
+		} else if (r == RES_OK || r == RES_CORRUPT ||
+		    r == RES_NOTFOUND) {
+			r = segment_reader_resync(
+			    c->dst, at + 8, c->state.frames, &f);
+			uint64_t end =
+			    r == RES_OK && f.offset < to ? f.offset : to;
+			r = judge(c, at, end);
+			c->state.holes = true;
+			at = end;
+		}
+		if (r != RES_OK)
+			return r;
+	}
+	return RES_OK;
+}
+
+/* --- one shard ------------------------------------------------------------- */
+
+/* The names that lead to the copy, and the copy itself. */
+static enum res
+open_copy(struct copy *c)
+{
+	const struct archive_io *io = c->b->o->io;
+	char path[PATH_MAX], from[PATH_MAX];
+	enum res r = io_path(from, "%s/segment", c->b->from);
+	if (r == RES_OK)
+		r = io_path(path, "%s/bodies", c->b->to);
+	if (r == RES_OK)
+		r = io_make_dir(io, c->b->to, path);
+	if (r == RES_OK)
+		r = io_path(path, "%s/segment", c->b->to);
+	if (r != RES_OK)
+		return r;
+	c->in = open(from, O_RDONLY | O_CLOEXEC);
+	c->out = io->open(io, path, O_RDWR | O_CREAT, ARCHIVE_FILE_MODE);
+	if (c->in < 0 || c->out < 0)
+		return io_error(errno);
+	return io->fsync_dir(io, c->b->to) < 0 ? io_error(errno) : RES_OK;
+}
+
+/* Is what was copied earlier the beginning of what is there? */
+static enum res
+check_past(struct copy *c)
+{
+	struct backup_state *s = &c->state;
+	enum res r = backup_state_read(c->b->to, s);
+	if (r == RES_NOTFOUND || r == RES_CORRUPT) {
+		*s = (struct backup_state){ .bytes = 0 }; /* from the start */
+		merkle_init(&s->tree);
+		return RES_OK;
+	}
+	if (r != RES_OK)
+		return r;
+	if (same_bytes(c, 0, SHARD_HEADER_BYTES) &&
+	    (s->last == 0 ||
+		same_bytes(c, s->last, s->last + FRAME_HEADER_BYTES)))
+		return RES_OK;
+	err_set(c->err, "%s: not the past of %s: begin a new backup elsewhere",
+	    c->b->to, c->b->from);
+	return RES_EXISTS;
+}
+
+/* A small file beside the segment, as a whole, when there is one. */
+static enum res
+copy_file(struct copy *c, const char *name)
+{
+	char path[PATH_MAX];
+	enum res r = io_path(path, "%s/%s", c->b->from, name);
+	int fd = r == RES_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return r != RES_OK || errno == ENOENT ? r : io_error(errno);
+	struct buf all;
+	buf_init(&all, (size_t)64 << 20);
+	size_t n = CHUNK;
+	while (r == RES_OK && n > 0) {
+		r = io_read_some(
+		    &archive_io_system, fd, c->chunk, CHUNK, all.len, &n);
+		buf_add(&all, c->chunk, n);
+		if (r == RES_OK)
+			r = all.error;
+	}
+	close(fd);
+	if (r == RES_OK)
+		r = io_put_file(
+		    c->b->o->io, c->b->to, name, all.ptr, all.len);
+	buf_done(&all);
+	return r;
+}
+
+static enum res
+copy_pieces(struct copy *c, uint64_t end)
+{
+	struct backup_state *s = &c->state;
+	uint64_t begin = s->bytes;
+	enum res r = RES_OK;
+	if (begin == 0) {
+		r = copy_bytes(c, 0, SHARD_HEADER_BYTES);
+		s->bytes = SHARD_HEADER_BYTES;
+	}
+	if (r == RES_OK)
+		r = segment_reader_open(c->b->to, NULL, c->err, &c->dst);
+	do {
+		uint64_t to = s->bytes;
+		if (r == RES_OK)
+			r = piece_end(c, s->bytes, end, &to);
+		if (r == RES_OK)
+			r = copy_bytes(c, s->bytes, to);
+		if (r == RES_OK)
+			r = verify_piece(c, s->bytes, to);
+		if (r != RES_OK)
+			return r;
+		c->b->counts->bytes += to - (begin == 0 ? 0 : s->bytes);
+		begin = s->bytes = to;
+		r = state_write(c->b, s);
+		if (r == RES_OK && c->b->o->progress != NULL)
+			c->b->o->progress(c->b->o->context, c->b->from, to, end);
+	} while (r == RES_OK && s->bytes < end);
+	return r;
+}
+
+enum res
+backup_shard_copy(
+    struct backup_shard *b, struct err *err, struct backup_state *out)
+{
+	struct copy c = { .b = b, .in = -1, .out = -1, .err = err };
+	uint64_t end = b->limit;
+	c.chunk = malloc(CHUNK);
+	enum res r = c.chunk != NULL ? RES_OK : RES_NOMEM;
+	if (r == RES_OK)
+		r = segment_reader_open(b->from, NULL, err, &c.src);
+	if (r == RES_OK)
+		r = open_copy(&c);
+	if (r == RES_OK)
+		r = check_past(&c);
+	/* signed notes go first: each is about frames that come behind */
+	if (r == RES_OK)
+		r = copy_file(&c, CHECKPOINTS_FILE);
+	if (r == RES_OK && end == 0)
+		r = durable_end(&c, &end);
+	bool new = r == RES_OK && (end > c.state.bytes || c.state.bytes == 0);
+	if (new)
+		r = copy_pieces(&c, end);
+	/* erasures last: whatever is zeros now stands there */
+	if (r == RES_OK)
+		r = copy_file(&c, ERASURES_FILE);
+	if (r == RES_OK && new)
+		b->counts->changed++;
+	if (r == RES_OK && c.state.bytes > SHARD_HEADER_BYTES &&
+	    end < c.state.bytes) {
+		err_set(err, "%s: shorter than its backup", b->from);
+		r = RES_EXISTS;
+	}
+	segment_reader_close(&c.src);
+	segment_reader_close(&c.dst);
+	if (c.in >= 0)
+		close(c.in);
+	if (c.out >= 0)
+		b->o->io->close(b->o->io, c.out);
+	free(c.chunk);
+	if (r == RES_OK)
+		*out = c.state;
+	else
+		err_set(err, "%s: cannot be copied: %s", b->from, res_text(r));
+	return r;
+}

@@ -1,0 +1,386 @@
+#include "archive/search/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/store/io.h"
+#include "base/clock.h"
+
+enum res
+archive_reader_open(
+    const char *path, struct err *err, struct archive_reader **out)
+{
+	struct store_identity identity;
+	enum res r = store_dir_identity(path, err, &identity);
+	if (r != RES_OK)
+		return r;
+	struct archive_reader *reader = calloc(1, sizeof *reader);
+	if (reader == NULL)
+		return RES_NOMEM;
+	reader->path = strdup(path);
+	reader->builder = entry_builder_new();
+	reader->text = text_extract_new();
+	r = RES_NOMEM;
+	if (reader->path != NULL && reader->builder != NULL &&
+	    reader->text != NULL)
+		r = reader_refresh(reader, err);
+	if (r == RES_OK)
+		*out = reader;
+	else
+		archive_reader_close(&reader);
+	return r;
+}
+
+static void
+close_view(struct shard_view *v)
+{
+	reader_end(v);
+	sqlite3_close(v->db);
+	v->db = NULL;
+	v->generation = 0;
+	index_close(&v->tail, false);
+	segment_reader_close(&v->segment);
+	v->used = 0;
+}
+
+const char *
+archive_reader_path(const struct archive_reader *r)
+{
+	return r->path;
+}
+
+void
+archive_reader_close(struct archive_reader **r)
+{
+	if (*r == NULL)
+		return;
+	for (size_t i = 0; i < (*r)->shard_count; i++)
+		close_view(&(*r)->shards[i]);
+	arena_free(&(*r)->arena);
+	entry_builder_free(&(*r)->builder);
+	text_extract_free(&(*r)->text);
+	free((*r)->path);
+	free(*r);
+	*r = NULL;
+}
+
+/* --- the list of shards --- */
+
+static int
+newest_first(const void *a, const void *b)
+{
+	const struct shard_view *x = a, *y = b;
+	int by_period = strcmp(y->entry.period, x->entry.period);
+	if (by_period != 0)
+		return by_period;
+	uint32_t nx = x->entry.header.number, ny = y->entry.header.number;
+	return nx < ny ? 1 : nx > ny ? -1 : 0;
+}
+
+/* What is open stays open with the shard it belongs to. */
+static void
+move_open(struct archive_reader *r, struct shard_view *to)
+{
+	for (size_t i = 0; i < r->shard_count; i++) {
+		struct shard_view *from = &r->shards[i];
+		if (from->used == 0 || from->entry.status != RES_OK ||
+		    strcmp(from->entry.dir, to->entry.dir) != 0 ||
+		    from->entry.header.number != to->entry.header.number)
+			continue;
+		struct shard_entry entry = to->entry;
+		*to = *from;
+		to->entry = entry;
+		*from = (struct shard_view){ .entry = from->entry };
+	}
+}
+
+enum res
+reader_refresh(struct archive_reader *r, struct err *err)
+{
+	struct arena *arena = arena_new(0);
+	struct shard_entry *entries = NULL;
+	size_t count = 0;
+	if (arena == NULL)
+		return RES_NOMEM;
+	enum res res =
+	    store_dir_shards(r->path, NULL, arena, err, &entries, &count);
+	struct shard_view *views = arena_array(arena, count + 1, sizeof *views);
+	if (res == RES_OK && views == NULL)
+		res = RES_NOMEM;
+	if (res != RES_OK) {
+		arena_free(&arena);
+		return res;
+	}
+	for (size_t i = 0; i < count; i++) {
+		views[i].entry = entries[i];
+		if (entries[i].status == RES_OK)
+			move_open(r, &views[i]);
+	}
+	qsort(views, count, sizeof *views, newest_first);
+	for (size_t i = 0; i < r->shard_count; i++)
+		close_view(&r->shards[i]);
+	arena_free(&r->arena);
+	r->arena = arena;
+	r->shards = views;
+	r->shard_count = count;
+	return RES_OK;
+}
+
+struct shard_view *
+reader_find(struct archive_reader *r, uint32_t number)
+{
+	for (size_t i = 0; i < r->shard_count; i++)
+		if (r->shards[i].entry.status == RES_OK &&
+		    r->shards[i].entry.header.number == number)
+			return &r->shards[i];
+	return NULL;
+}
+
+/* Mark as used; close the one unused for longest when there are too many. */
+static void
+touch(struct archive_reader *r, struct shard_view *v)
+{
+	size_t open = 0;
+	struct shard_view *oldest = NULL;
+	for (size_t i = 0; i < r->shard_count; i++) {
+		struct shard_view *o = &r->shards[i];
+		if (o == v || o->used == 0)
+			continue;
+		open++;
+		if (oldest == NULL || o->used < oldest->used)
+			oldest = o;
+	}
+	if (open >= READER_MAX_OPEN)
+		close_view(oldest);
+	v->used = ++r->tick;
+}
+
+/* --- one shard --- */
+
+enum res
+reader_segment(struct archive_reader *r, struct shard_view *v, struct err *err)
+{
+	touch(r, v);
+	if (v->segment != NULL)
+		return RES_OK;
+	return segment_reader_open(v->entry.dir, NULL, err, &v->segment);
+}
+
+static enum res
+open_db(struct shard_view *v, struct err *err)
+{
+	char path[PATH_MAX];
+	unsigned newest;
+	enum res r = index_newest(v->entry.dir, path, sizeof path, &newest);
+	if (v->db != NULL && r == RES_OK && newest == v->generation)
+		return RES_OK;
+	sqlite3_close(v->db);
+	v->db = NULL;
+	v->generation = 0;
+	if (r != RES_OK)
+		return r;
+	r = index_open_read(v->entry.dir, &v->entry.header, err, &v->db);
+	if (r == RES_OK)
+		v->generation = newest;
+	return r;
+}
+
+/* Is what stands at `at` damaged, or still being written? A frame behind it
+ * says that it was durable once, or nobody does. */
+static bool
+was_durable(struct shard_view *v, uint64_t at)
+{
+	struct segment_frame f;
+	uint64_t from = at + 8;
+	while (segment_reader_resync(
+		   v->segment, from, v->position.frames, &f) == RES_OK) {
+		if (f.header.durable_upto > at)
+			return true;
+		from = f.offset + 8;
+	}
+	return false;
+}
+
+/* One frame into the tail. RES_NOTFOUND: the end, so far. */
+static enum res
+tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
+{
+	struct segment_frame f;
+	enum res res = segment_reader_at(v->segment, v->tail_upto, &f);
+	if (res == RES_CORRUPT && !was_durable(v, v->tail_upto))
+		return RES_NOTFOUND;
+	if (res == RES_CORRUPT || res == RES_UNSUPPORTED) {
+		res = segment_reader_resync(
+		    v->segment, v->tail_upto, v->position.frames, &f);
+		if (res == RES_OK)
+			res = index_note_damage(
+			    v->tail, v->tail_upto, f.offset, err);
+		if (res == RES_NOMEM)
+			return res;
+	}
+	if (res != RES_OK)
+		return RES_NOTFOUND; /* torn, or being written */
+	struct arena *a = arena_new(0);
+	struct entry e;
+	if (a == NULL)
+		return RES_NOMEM;
+	res = entry_build(r->builder, a, v->segment, &f, NULL, &e);
+	bool damaged = res == RES_CORRUPT || res == RES_LIMIT ||
+	    (res == RES_OK && e.damaged);
+	/* pages not yet written read as zeros, as erased blocks do */
+	if ((damaged || res == RES_NOTFOUND) && res != RES_LIMIT &&
+	    !was_durable(v, f.offset)) {
+		arena_free(&a);
+		return RES_NOTFOUND;
+	}
+	if (res == RES_OK)
+		res = index_add(v->tail, &e, err);
+	else if (damaged || res == RES_NOTFOUND)
+		res = RES_OK;
+	if (res == RES_OK && damaged)
+		res = index_note_damage(
+		    v->tail, f.offset, segment_frame_end(&f), err);
+	arena_free(&a);
+	v->tail_upto = segment_frame_end(&f);
+	return res;
+}
+
+/* Frames that are whole behind `at`, not looked into. */
+static uint64_t
+count_frames(struct shard_view *v, uint64_t at)
+{
+	uint64_t count = 0;
+	struct segment_frame f;
+	while (segment_reader_at(v->segment, at, &f) == RES_OK) {
+		count += f.header.type == FRAME_MESSAGE ||
+		    f.header.type == FRAME_DELIVERY ||
+		    f.header.type == FRAME_HELD;
+		at = segment_frame_end(&f);
+	}
+	return count;
+}
+
+/* What the segment holds behind the index: kept from the search before when
+ * the index is where it was. */
+static enum res
+read_tail(struct archive_reader *r, struct shard_view *v, struct err *err)
+{
+	struct segment_frame f;
+	enum res res = RES_OK;
+	uint64_t from = v->position.offset;
+	if (v->tail != NULL && v->tail_from != from)
+		index_close(&v->tail, false);
+	if (v->tail == NULL) {
+		v->tail_from = v->tail_upto = from;
+		res = segment_reader_at(v->segment, from, &f);
+		if (res != RES_OK && res != RES_CORRUPT)
+			return RES_OK; /* nothing behind it */
+		res = index_open_memory(&v->entry.header, err, &v->tail);
+	}
+	if (res == RES_OK)
+		res = index_begin(v->tail, err);
+	if (res != RES_OK)
+		return res;
+	int64_t by = clock_mono_us() + READER_TAIL_US;
+	uint64_t count = index_position(v->tail)->messages;
+	while (
+	    res == RES_OK && count < READER_MAX_TAIL && clock_mono_us() < by) {
+		res = tail_frame(r, v, err);
+		count++;
+	}
+	bool more = res == RES_OK;
+	if (res == RES_OK || res == RES_NOTFOUND)
+		res = index_commit(v->tail, v->tail_upto, 0, err);
+	if (res != RES_OK) {
+		index_close(&v->tail, false);
+		return res;
+	}
+	if (more)
+		v->unapplied = count_frames(v, v->tail_upto);
+	return RES_OK;
+}
+
+static const struct index_position nothing = { .offset = SHARD_HEADER_BYTES,
+	.min_time_us = INT64_MAX,
+	.max_time_us = INT64_MIN };
+
+/* The index and where it has come to; db NULL on any error. */
+static enum res
+begin_index(struct shard_view *v, struct err *err)
+{
+	enum res res = open_db(v, err);
+	if (res != RES_OK)
+		return res;
+	res = RES_IO;
+	if (sqlite3_exec(v->db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK) {
+		v->in_transaction = true;
+		res = index_read_position(v->db, &v->position);
+	}
+	if (res == RES_OK)
+		return res;
+	err_set(err, "%s: the index cannot be read: %s", v->entry.dir,
+	    sqlite3_errmsg(v->db));
+	reader_end(v);
+	sqlite3_close(v->db);
+	v->db = NULL;
+	v->generation = 0;
+	v->position = nothing;
+	return res;
+}
+
+static void
+note_damage(struct shard_view *v, sqlite3 *db)
+{
+	uint64_t from, to, count = index_read_damage(db, &from, &to);
+	if (count > 0)
+		err_set(&v->note, "%s/segment is damaged at %llu to %llu",
+		    v->entry.dir, (unsigned long long)from,
+		    (unsigned long long)to);
+	v->damaged += count;
+}
+
+void
+reader_cover(const struct shard_view *v, struct search_coverage *c)
+{
+	c->shards++;
+	c->messages += v->position.messages;
+	if (v->tail != NULL)
+		c->messages += index_position(v->tail)->messages;
+	c->unapplied += v->unapplied;
+	c->damaged += v->damaged;
+	if (v->note.text[0] != '\0')
+		err_set(&c->note, "%s", v->note.text);
+}
+
+enum res
+reader_begin(struct archive_reader *r, struct shard_view *v, struct err *err)
+{
+	v->position = nothing;
+	v->unapplied = v->damaged = 0;
+	err_clear(&v->note);
+	struct err why = { "" };
+	enum res res = reader_segment(r, v, err);
+	if (res != RES_OK)
+		return res;
+	res = begin_index(v, &why);
+	if (res == RES_NOMEM)
+		return res;
+	if (res != RES_OK && res != RES_NOTFOUND)
+		err_set(&v->note, "read without its index: %s", why.text);
+	if (v->db != NULL)
+		note_damage(v, v->db);
+	res = read_tail(r, v, err);
+	if (res == RES_OK && v->tail != NULL)
+		note_damage(v, index_handle(v->tail));
+	if (res != RES_OK)
+		reader_end(v);
+	return res;
+}
+
+void
+reader_end(struct shard_view *v)
+{
+	if (v->in_transaction)
+		(void)sqlite3_exec(v->db, "COMMIT", NULL, NULL, NULL);
+	v->in_transaction = false;
+}
