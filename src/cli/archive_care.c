@@ -80,9 +80,9 @@ put_text(struct buf *b, const struct archive_shard_stats *s)
 		archive_put_safe(b, s->why);
 	} else {
 		buf_addf(b,
-		    " %" PRIu64 " messages, %" PRIu64 " un-indexed, %.1f MB "
+		    " %" PRIu64 " message%s, %" PRIu64 " un-indexed, %.1f MB "
 		    "+ index %.1f MB",
-		    s->messages, s->unapplied,
+		    s->messages, s->messages == 1 ? "" : "s", s->unapplied,
 		    (double)s->segment_bytes / 1048576,
 		    (double)s->index_bytes / 1048576);
 	}

@@ -125,7 +125,7 @@ is_verdict(struct str s)
 {
 	size_t colon = str_chr(s, ':');
 	return colon != SIZE_MAX &&
-	    value_word("dkim spf dmarc arc", str_sub(s, 0, colon)) >= 0 &&
+	    value_word("dkim spf spf.helo dmarc arc iprev", str_sub(s, 0, colon)) >= 0 &&
 	    value_word("none pass fail softfail policy neutral temperror "
 		       "permerror",
 		str_skip(s, colon + 1)) >= 0;
@@ -143,8 +143,10 @@ item_fits(const struct option *o, struct str s, const char **out_what)
 		*out_what = "a header field name";
 		return is_field_name(s);
 	case OPT_HEADERS:
-		*out_what = "NAME or NAME:TEXT";
-		return is_field_name(str_sub(s, 0, str_chr(s, ':')));
+		/* "Subject: x" would be two items, one of them every Subject */
+		*out_what = "NAME or NAME:TEXT (without blanks)";
+		return is_field_name(str_sub(s, 0, str_chr(s, ':'))) &&
+		    s.ptr[s.len - 1] != ':';
 	case OPT_VERDICTS:
 		*out_what = "METHOD:RESULT, such as dmarc:fail";
 		return is_verdict(s);

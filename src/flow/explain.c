@@ -61,6 +61,25 @@ show_envelope(struct buf *out, struct str t)
 	    "\n\n" : ")\n\n");
 }
 
+/* Without an id but with a family: a file that is judged as if it came now, or
+ * a store that failed. */
+static void
+show_archive(struct buf *out, struct str t)
+{
+	if (explain_has(t, TRACE_ARCHIVE_ID)) {
+		uint64_t id = explain_number(t, TRACE_ARCHIVE_ID);
+		buf_addf(out, ", archived as %u.%u", (unsigned)(id >> 32),
+		    (unsigned)id);
+	} else if (explain_has(t, TRACE_ARCHIVE_FAMILY)) {
+		buf_add_c(out, ", to be archived");
+	}
+	explain_pair(out, " in the family ", t, TRACE_ARCHIVE_FAMILY);
+	if (explain_has(t, TRACE_ARCHIVE_FAMILY))
+		explain_pair(out, ": ", t, TRACE_ARCHIVE_WHY);
+	else
+		explain_pair(out, "\n  not archived: ", t, TRACE_ARCHIVE_WHY);
+}
+
 static void
 show_outcome(struct buf *out, struct str t)
 {
@@ -78,11 +97,7 @@ show_outcome(struct buf *out, struct str t)
 		if (explain_is(t, TRACE_DISPOSITION, rows[i].word))
 			buf_add_c(out, rows[i].text);
 	explain_pair(out, ": ", t, TRACE_REPLY);
-	if (explain_has(t, TRACE_ARCHIVE_ID)) {
-		uint64_t id = explain_number(t, TRACE_ARCHIVE_ID);
-		buf_addf(out, ", archived as %u.%u", (unsigned)(id >> 32),
-		    (unsigned)id);
-	}
+	show_archive(out, t);
 	buf_add_c(out, "\n\n");
 }
 

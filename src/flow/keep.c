@@ -8,107 +8,6 @@
 
 #define MAX_RECORD ((size_t)16 << 20)
 
-/* --- what is kept ---------------------------------------------------------- */
-
-static bool
-in_scope(const struct message *m)
-{
-	switch (m->config->archive_scope) {
-	case ARCHIVE_ALL:
-		return true;
-	case ARCHIVE_INBOUND:
-		return m->direction == DIRECTION_IN;
-	case ARCHIVE_OUTBOUND:
-		return m->direction == DIRECTION_OUT;
-	}
-	return true;
-}
-
-bool
-keep_wanted(const struct message *m)
-{
-	const struct config *c = m->config;
-	bool wanted = in_scope(m);
-	if (m->session->env->store == NULL || !c->archive || m->seen)
-		return false; /* the first pass kept what was seen */
-	/* rules look at size and verdicts too: known at end of message */
-	for (size_t i = 0; i < c->archive_rule_count; i++)
-		wanted = wanted || c->archive_rules[i].keep != 0;
-	return wanted;
-}
-
-/* "Name" is there, or "Name:text" has the text in one of its fields. */
-static bool
-header_matches(const struct message *m, struct str pattern)
-{
-	size_t colon = str_chr(pattern, ':');
-	struct str name = str_trim(str_sub(pattern, 0, colon));
-	struct str text = colon != SIZE_MAX ?
-	    str_trim(str_skip(pattern, colon + 1)) : STR_EMPTY;
-	for (const struct field *f = header_find(m->header, name); f != NULL;
-	     f = header_next_same(m->header, f))
-		if (text.len == 0 ||
-		    str_case_find(f->value, text) != SIZE_MAX)
-			return true;
-	return false;
-}
-
-static bool
-verdict_matches(const struct message *m, struct str pattern)
-{
-	const struct decision *d = &m->decision;
-	size_t colon = str_chr(pattern, ':');
-	struct str method = str_sub(pattern, 0, colon);
-	struct str word = str_skip(pattern, colon + 1);
-	bool hit = false;
-	for (size_t i = 0; i < d->dkim_count; i++)
-		hit = hit || (str_eq(method, STR("dkim")) && str_case_eq(word,
-		    str_c(auth_result_word(d->dkim[i].result))));
-	for (size_t i = 0; i < d->spf_count; i++)
-		hit = hit || (str_eq(method, STR("spf")) && str_case_eq(word,
-		    str_c(auth_result_word(d->spf[i].result))));
-	if (d->arc_done && str_eq(method, STR("arc")))
-		hit = hit || str_case_eq(
-		    word, str_c(auth_result_word(d->arc.result)));
-	if (d->dmarc_done && str_eq(method, STR("dmarc")))
-		hit = hit || str_case_eq(
-		    word, str_c(auth_result_word(d->dmarc.result)));
-	return hit;
-}
-
-static bool
-any_of(const struct message *m, const struct strlist *list,
-    bool (*matches)(const struct message *, struct str))
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (matches(m, list->items[i]))
-			return true;
-	return list->count == 0;
-}
-
-/* The first section that matches decides; without one, archive_scope. */
-static bool
-is_kept(struct message *m, const char **out_family)
-{
-	const struct config *c = m->config;
-	struct match_facts facts;
-	*out_family = "mail";
-	judge_match_facts(m, &facts);
-	for (size_t i = 0; i < c->archive_rule_count; i++) {
-		const struct archive_rule *r = &c->archive_rules[i];
-		if (m->bytes < r->larger ||
-		    !match_any_recipient(
-			&r->match, &facts, m->rcpts, m->rcpt_count) ||
-		    !any_of(m, &r->header, header_matches) ||
-		    !any_of(m, &r->verdict, verdict_matches))
-			continue;
-		if (r->family.len != 0)
-			*out_family = arena_cstr(m->arena, r->family);
-		return *out_family != NULL && r->keep != 0;
-	}
-	return in_scope(m);
-}
-
 static void
 failed(struct message *m, const char *what)
 {
@@ -282,16 +181,14 @@ void
 keep_finish(struct message *m)
 {
 	struct record meta, evidence, edits;
-	const char *family;
-	if (!is_kept(m, &family))
-		return;
+	const char *family = arena_cstr(m->arena, m->keep.family);
 	record_init(&meta, MAX_RECORD);
 	record_init(&evidence, MAX_RECORD);
 	record_init(&edits, MAX_RECORD);
 	fill_meta(&meta, m);
 	trace_evidence(m, &evidence);
 	fill_edits(&edits, m);
-	enum res r = meta.buf.error;
+	enum res r = family != NULL ? meta.buf.error : RES_NOMEM;
 	if (r == RES_OK)
 		r = evidence.buf.error;
 	if (r == RES_OK)

@@ -94,15 +94,3 @@ match_recipient(const struct match_lists *m, struct str recipient)
 			return true;
 	return m->recipient.count == 0;
 }
-
-bool
-match_any_recipient(const struct match_lists *m, const struct match_facts *f,
-    const struct str *recipients, size_t count)
-{
-	if (!match_message(m, f))
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (match_recipient(m, recipients[i]))
-			return true;
-	return m->recipient.count == 0;
-}

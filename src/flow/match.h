@@ -21,9 +21,6 @@ bool match_message(const struct match_lists *m, const struct match_facts *f);
 /* `recipient` is an address without brackets; an empty list of recipients
  * holds for every one. */
 bool match_recipient(const struct match_lists *m, struct str recipient);
-/* Both, for any of the recipients. */
-bool match_any_recipient(const struct match_lists *m,
-    const struct match_facts *f, const struct str *recipients, size_t count);
 
 /* One pattern: `dom`, `.dom` (any name below), any case. */
 bool match_domain(struct str pattern, struct str domain);

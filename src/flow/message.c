@@ -478,8 +478,8 @@ message_finish(struct message *m, struct str queue_id)
 		d->edits = m->edits.items;
 		d->edit_count = m->edits.count;
 	}
-	if (m->spool != NULL &&
-	    (d->reply == REPLY_ACCEPT || m->config->archive_rejected))
+	keep_choose(m);
+	if (m->spool != NULL && m->keep.kept)
 		keep_finish(m);
 	reply_from_refusal(m);
 	if (d->reply != REPLY_ACCEPT)

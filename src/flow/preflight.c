@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "dns/zone.h"
 #include "flow/keyfiles.h"
+#include "flow/preflight_archive.h"
 #include "flow/userview.h"
 #include "keys/keyring.h"
 #include "keys/signer.h"
@@ -43,6 +44,12 @@ say(struct preflight *p, enum finding level, const char *fmt, ...)
 	if (level > p->worst)
 		p->worst = level;
 	p->report(p->context, level, line);
+}
+
+static void
+pass_on(void *context, enum finding level, const char *line)
+{
+	say(context, level, "%s", line);
 }
 
 static const char *
@@ -355,6 +362,8 @@ preflight_run(const struct config *c, const struct keydir *keys,
 		check_folder(&p, "archive_dir", c->archive_dir);
 		check_note_keys(&p);
 	}
+	if (preflight_archive(c, pass_on, &p) != RES_OK)
+		say(&p, FINDING_BAD, "out of memory");
 	if (p.account.drop)
 		check_view(&p);
 	check_zone(&p);

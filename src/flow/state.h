@@ -11,6 +11,7 @@
  *   results.c   the Authentication-Results field of the verdicts
  *   judge.c     from verdicts to policy's questions
  *   edits.c     the list of edits, its cap, forged fields, the header after
+ *   keep_rule.c is it archived, and in which family
  *   keep.c      the archive's record of the message
  *   trace.c     everything the decision rested on, as one record
  *   remember.c  the decision store's entry
@@ -68,6 +69,12 @@ struct signing {
 };
 #define FLOW_MAX_SIGNATURES 8
 
+/* What the archive does with it, and by which setting. */
+struct keep_choice {
+	bool kept;
+	struct str family, why;
+};
+
 struct message {
 	struct session *session;
 	const struct config *config;
@@ -113,6 +120,7 @@ struct message {
 	struct ip client;          /* whose mail it is (relay.c) */
 	struct str helo;           /* its name */
 
+	struct keep_choice keep;
 	struct spool *spool;       /* NULL: not archived */
 	struct edit_list edits;
 	struct str payload;        /* results without our id: archive, AAR */
@@ -187,8 +195,12 @@ struct header *edits_header_after(struct message *m);
  * nothing to say. */
 struct str results_received_spf(struct message *m);
 
-/* keep.c: may this message be kept, as far as can be told at end of header? */
+/* keep_rule.c: may this message be kept, as far as can be told at end of
+ * header? And is it, when everything is known: fills m->keep. */
 bool keep_wanted(const struct message *m);
+void keep_choose(struct message *m);
+
+/* keep.c: when it is kept */
 void keep_begin(struct message *m);
 void keep_finish(struct message *m); /* blocks until durable */
 

@@ -232,6 +232,9 @@ trace_encode(const struct message *m, struct record *out)
 	text(out, TRACE_RESULTS, m->payload);
 	if (d->archive_id != 0)
 		record_add_u64(out, TRACE_ARCHIVE_ID, d->archive_id);
+	if (m->keep.kept)
+		text(out, TRACE_ARCHIVE_FAMILY, m->keep.family);
+	text(out, TRACE_ARCHIVE_WHY, m->keep.why);
 }
 
 /* --- evidence -------------------------------------------------------------- */

@@ -40,6 +40,8 @@ enum trace_tag {
 	TRACE_SEALED = 29,        /* T sealing domain */
 	TRACE_JUDGED_CLIENT = 31, /* T behind a trusted relay: the client that
 	                             was judged, or "unknown" */
+	TRACE_ARCHIVE_FAMILY = 32, /* T absent: not archived, for this reason */
+	TRACE_ARCHIVE_WHY = 33,   /* T the setting that decided */
 	TRACE_ARC_SEALED_FAIL = 30, /* N 1: the newest seal said cv=fail */
 };
 

@@ -318,9 +318,12 @@ static const struct {
 	{ "listen = inet:8891@::1 mode=0660\n",
 	    "test.conf:1: listen: 'inet:8891@::1 mode=0660' is not unix:PATH "
 	    "[mode=0660] [group=NAME] or inet:PORT@HOST" },
-	{ "[archive a]\nverdict = iprev:fail\nkeep = no\n",
-	    "test.conf:2: verdict: 'iprev:fail' is not METHOD:RESULT, such as "
+	{ "[archive a]\nverdict = auth:fail\nkeep = no\n",
+	    "test.conf:2: verdict: 'auth:fail' is not METHOD:RESULT, such as "
 	    "dmarc:fail" },
+	{ "[archive a]\nheader = Subject: x\nkeep = no\n",
+	    "test.conf:2: header: 'Subject:' is not NAME or NAME:TEXT "
+	    "(without blanks)" },
 	{ "[archive a]\nverdict = dmarc:bad\nkeep = no\n",
 	    "test.conf:2: verdict: 'dmarc:bad' is not METHOD:RESULT, such as "
 	    "dmarc:fail" },
@@ -480,8 +483,8 @@ limits_are_inclusive(void **state)
 		"dns_budget = 4m\n", "void_lookups = 0\n",
 		"listen = inet:0@[::1]\n", "listen = inet:65535@mx.example\n",
 		"reject_text = ~\n",
-		("[archive a]\nverdict = dkim:pass spf:none arc:fail\n"
-		 "keep = no\n"),
+		("[archive a]\nverdict = dkim:pass spf:none spf.helo:none "
+		 "arc:fail iprev:fail\nkeep = no\n"),
 		"[archive a]\nlarger = 1\nkeep = yes\n" };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct config *c = load(texts[i]);

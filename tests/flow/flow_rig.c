@@ -119,6 +119,8 @@ rig_send(struct rig *r, const struct mail *m)
 	assert_ok(message_begin(r->session, &e, &r->message));
 	message_rcpt(r->message,
 	    str_c(m->rcpt != NULL ? m->rcpt : "<rcpt@test.example>"));
+	if (m->rcpt2 != NULL)
+		message_rcpt(r->message, str_c(m->rcpt2));
 	struct arena *a = arena_new(0);
 	struct header *h = header_new(a, 0);
 	struct reader *reader = reader_new(a, h, READER_CRLF, &ops, r);

@@ -20,6 +20,7 @@ struct rig {
 
 struct mail {
 	const char *ip, *helo, *from, *auth, *rcpt, *daemon;
+	const char *rcpt2; /* NULL: only one */
 	const char *text;  /* CRLF */
 	size_t text_len;   /* 0: strlen */
 	size_t chunk;      /* body bytes a push; 0: all */
