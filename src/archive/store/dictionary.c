@@ -91,6 +91,8 @@ dictionary_read(struct segment_reader *r, const struct segment_frame *f,
     struct err *err, struct dictionary **out)
 {
 	struct buf content;
+	if (!segment_is_dictionary(f))
+		return RES_CORRUPT;
 	buf_init(&content, SEGMENT_MAX_DICTIONARY);
 	enum res res = read_content(r, f, err, &content);
 	if (res == RES_OK)
@@ -113,8 +115,7 @@ find_in_shard(
 	for (size_t n = 0; n < MAX_FIND_FRAMES && found == RES_NOTFOUND; n++) {
 		if (segment_reader_at(r, at, &f) != RES_OK)
 			break;
-		if (f.header.type == FRAME_DICTIONARY &&
-		    f.header.dictionary == 0) {
+		if (segment_is_dictionary(&f)) {
 			buf_reset(out);
 			res = read_content(r, &f, NULL, out);
 			if (res == RES_NOMEM ||

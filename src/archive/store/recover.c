@@ -32,7 +32,7 @@ note_dictionary(struct scan *s, const struct segment_frame *f)
 {
 	struct recovery *o = s->out;
 	struct frame_body b;
-	if (f->header.type != FRAME_DICTIONARY ||
+	if (!segment_is_dictionary(f) ||
 	    o->dictionary_count == SEGMENT_MAX_DICTIONARIES ||
 	    segment_reader_peek_body(s->reader, f, &b) != RES_OK)
 		return;

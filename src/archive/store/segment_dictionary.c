@@ -9,8 +9,7 @@ read_dictionary(
 {
 	struct segment_frame f;
 	enum res res = segment_reader_find(r, number, &f);
-	if (res == RES_OK && (f.header.type != FRAME_DICTIONARY ||
-				 f.header.dictionary != 0))
+	if (res == RES_OK && !segment_is_dictionary(&f))
 		res = RES_CORRUPT;
 	struct arena *a = arena_new(SEGMENT_LOAD_MEMORY);
 	if (a == NULL)

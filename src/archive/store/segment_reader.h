@@ -73,6 +73,16 @@ segment_frame_id(
 	return (uint64_t)shard->number << 32 | f->header.number;
 }
 
+/* A dictionary that may be read for other frames: it stands in its frame and
+ * was packed without one, so that reading it needs no other. */
+static inline bool
+segment_is_dictionary(const struct segment_frame *f)
+{
+	return f->header.type == FRAME_DICTIONARY &&
+	    f->header.dictionary == 0 &&
+	    (f->header.flags & (FRAME_BODY_IN_FRAME | FRAME_BODY_IN_FILE)) == 0;
+}
+
 /* The frame at `offset` (8-aligned). RES_NOTFOUND: only zeros or nothing from
  * there to the end. RES_CORRUPT: something else, or a frame that reaches
  * behind the end of the file. RES_UNSUPPORTED: of a later version. */
