@@ -104,10 +104,10 @@ child_read(struct child *c)
 void
 child_kill(struct child *c)
 {
-	if (c->pid > 0) {
-		kill(c->pid, SIGKILL);
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+	if (c->pid == 0)
+		return; /* dead already, and its pause is set */
+	kill(c->pid, SIGKILL);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	child_gone(c, clock_mono_us());
 }

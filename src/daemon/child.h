@@ -34,7 +34,7 @@ void child_gone(struct child *c, int64_t now_us);
 /* Something can be read from its control socket: keep a reply, or notice that
  * it closed. */
 void child_read(struct child *c);
-/* Kill it and wait. */
+/* Kill it and wait; nothing to do when it is gone. */
 void child_kill(struct child *c);
 
 #endif

@@ -21,6 +21,9 @@ import tap  # noqa: E402
 
 ROUNDS = int(os.environ.get("LONG_ROUNDS", "200"))
 SENDERS = 6
+# A process that dies again and again is started after longer and longer
+# pauses, up to 30 s; then it recovers what it finds.
+PATIENCE = 90
 numbers = itertools.count()
 TOKEN = re.compile(rb"token-([0-9]+)-end")
 
@@ -80,7 +83,7 @@ def kill_something(d, rng):
         os.kill(roles["milter"], signal.SIGKILL)
         wait_until(lambda: not alive(roles["milter"]))
         wait_until(lambda: d.roles().get("milter") not in
-                   (None, roles["milter"]))
+                   (None, roles["milter"]), PATIENCE)
         return
     pids = list(roles.values())
     d.process.kill()
