@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import resource
 import sqlite3
 import struct
 import subprocess
@@ -196,6 +197,30 @@ def a_damaged_shard_does_not_keep_the_others():
         s.change(0, b"\0" * 100)
         assert s.found("fox") == ["2.0"]
         assert "1 shard NOT searched" in s.err, s.err
+
+
+@cases.add
+def reindex_ends_when_the_index_cannot_be_written():
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400000, 400000))
+    with Store() as s:
+        with open(s.path("m"), "wb") as f:
+            for i in range(400):
+                words = " ".join(hashlib.md5(b"%d %d" % (i, n)).hexdigest()[:9]
+                                 for n in range(200))
+                f.write(f"From a@b Mon Nov 30 12:00:00 2026\nSubject: {i}\n\n"
+                        f"{words}\n\n".encode())
+        s.run("import", s.path("m"))
+        # signals that are ignored stay so: writes fail, and kill nobody
+        p = subprocess.run([HANAPER, "archive", "reindex", "--dir", s.dir],
+                           preexec_fn=small_files, restore_signals=False,
+                           capture_output=True, timeout=60)
+        assert p.returncode not in (0, 65, 70), p
+        assert b": the index does not follow: " in p.stderr, p
+        # the index of before serves on, and the next run completes the new
+        assert len(s.found("subject:7", "OR", "subject:8")) == 2
+        s.run("reindex")
+        assert len(s.found("subject:7", "OR", "subject:8")) == 2
 
 
 tap.run(cases)

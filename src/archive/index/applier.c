@@ -26,6 +26,8 @@ struct applier {
 	uint64_t durable_bytes;
 	bool stop, seal;
 	int64_t stop_by_us;
+	enum res trouble; /* of the last try */
+	struct err why;
 	/* any thread */
 	atomic_uint_fast64_t durable_frames, applied_frames;
 	/* the thread's own */
@@ -175,12 +177,17 @@ work(struct applier *a, uint64_t durable, bool *out_more)
 	enum res r = prepare(a, durable, &err);
 	if (r == RES_OK)
 		r = apply_batch(a, durable, out_more, &err);
+	if (r != RES_OK)
+		err_set(&err, "%s", res_text(r));
+	(void)pthread_mutex_lock(&a->lock);
+	a->trouble = r;
+	a->why = err;
+	(void)pthread_mutex_unlock(&a->lock);
 	if (r == RES_OK) {
 		a->alarmed = false;
 		return r;
 	}
-	alarm_once(a, "the index does not follow",
-	    err.text[0] != '\0' ? err.text : res_text(r));
+	alarm_once(a, "the index does not follow", err.text);
 	/* open anew: a damaged one is then replaced */
 	index_close(&a->index, false);
 	ahead_stop(&a->ahead);
@@ -303,6 +310,18 @@ applier_unapplied(const struct applier *a)
 	uint64_t applied = atomic_load(&a->applied_frames);
 	uint64_t durable = atomic_load(&a->durable_frames);
 	return durable > applied ? durable - applied : 0;
+}
+
+enum res
+applier_trouble(struct applier *a, struct err *err)
+{
+	(void)pthread_mutex_lock(&a->lock);
+	enum res r = a->trouble;
+	if (r != RES_OK)
+		err_set(err, "%s: the index does not follow: %s", a->dir,
+		    a->why.text);
+	(void)pthread_mutex_unlock(&a->lock);
+	return r;
 }
 
 static void

@@ -58,6 +58,10 @@ applier_throttled(const struct applier *a)
 	return applier_unapplied(a) > APPLIER_MAX_BEHIND;
 }
 
+/* Why the last try failed, a line in `err`, until one succeeds: RES_OK. Any
+ * thread. Whoever waits for what is un-applied looks here now and then. */
+HN_CHECK enum res applier_trouble(struct applier *a, struct err *err);
+
 /* Apply what is durable (at most APPLIER_STOP_US), leave the index in
  * rollback-journal mode, so that it can be read without a writer, join the
  * thread. Clears. */

@@ -10,6 +10,9 @@
 #include "archive/search/reader.h"
 #include "archive/store/io.h"
 
+/* How often reindex looks how far it has come. */
+#define POLL_US 20000
+
 static uint64_t
 file_bytes(const char *path)
 {
@@ -158,11 +161,13 @@ reindex_shard(struct archive_reader *r, struct shard_view *v,
 		.alarm_context = &trouble };
 	if (res == RES_OK)
 		res = applier_start(&o, err, &applier);
-	while (res == RES_OK && applier_unapplied(applier) > 0 &&
-	    progress != NULL) {
-		progress(context, str_c(v->entry.dir),
-		    frames - applier_unapplied(applier), frames);
-		(void)usleep(100000);
+	while (res == RES_OK && applier_unapplied(applier) > 0) {
+		if (progress != NULL)
+			progress(context, str_c(v->entry.dir),
+			    frames - applier_unapplied(applier), frames);
+		res = applier_trouble(applier, err);
+		if (res == RES_OK)
+			(void)usleep(POLL_US);
 	}
 	applier_seal(&applier);
 	close(lock);
