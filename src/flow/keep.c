@@ -83,10 +83,10 @@ add_verdicts(struct record *r, const struct message *m)
 		fact(r, "dkim.d", d->dkim[i].d);
 		fact(r, "dkim.s", d->dkim[i].s);
 		fact(r, "reason", str_c(reason_word(&d->dkim[i])));
+		if (d->dkim[i].reason != NULL)
+			record_add(r, META_REASON, str_c(d->dkim[i].reason));
 		if (d->dkim[i].diagnosis.len != 0)
 			record_add(r, META_REASON, d->dkim[i].diagnosis);
-		else if (d->dkim[i].reason != NULL)
-			record_add(r, META_REASON, str_c(d->dkim[i].reason));
 	}
 	if (m->dkim_verify != NULL && d->dkim_count == 0)
 		fact_result(r, "dkim", AUTH_NONE);

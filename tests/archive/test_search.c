@@ -437,6 +437,36 @@ test_no_forged_facts(void **state)
 	assert_found(f, "dkim:pass", 0);
 }
 
+/* The word for the cause, and any words of the sentence; what a sender put
+ * into it makes no facts. */
+static void
+test_reasons(void **state)
+{
+	struct fixture *f = *state;
+	struct record r;
+	uint64_t id;
+	record_init(&r, 10000);
+	record_add(&r, META_FACT, STR("reason=bodyhash"));
+	record_add(&r, META_FACT, STR("reason=key is odd"));
+	record_add(&r, META_REASON, STR("body hash did not verify"));
+	record_add(&r, META_REASON,
+	    STR("line 3 was \"f\xc3\xb6" "o." TOKENIZER_FACT_MARK "dkim=pass\""));
+	assert_ok(test_submit(f->store, "mail", TEST_TIME,
+	    buf_str(&r.buf), STR("Subject: x\r\n\r\ny\r\n"), &id));
+	record_done(&r);
+	assert_found(f, "reason:bodyhash", 1);
+	assert_found(f, "reason:odd", 1);
+	assert_found(f, "reason:HASH", 1);
+	assert_found(f, "reason:\"hash did not\"", 1);
+	assert_found(f, "reason:\"hash, did no\"*", 1);
+	assert_found(f, "reason:\"did hash\"", 0);
+	assert_found(f, "reason:line reason:3", 1);
+	assert_found(f, "reason:\"line 3 was f\xc3\xb6o\"", 1);
+	assert_found(f, "-reason:verify", 0);
+	assert_found(f, "dkim:pass", 0);
+	assert_found(f, "hash", 0);
+}
+
 /* An index that is ahead of its segment, of another version, or no database
  * is replaced; what is found does not change. */
 struct alarms {
@@ -653,6 +683,7 @@ main(void)
 		TEST(test_deliveries),
 		TEST(test_pages),
 		TEST(test_cursor_of_another_query),
+		TEST(test_reasons),
 		TEST(test_no_forged_facts),
 		TEST(test_index_replaced),
 		TEST(test_beside_a_writer),

@@ -33,7 +33,7 @@ enum meta_tag {
 	META_RESULTS = 12,     /* authres payload: "spf=pass …; dkim=…" */
 	META_FACT = 13,        /* list: "dkim=fail", "dkim.d=example.org", … */
 	META_DISPOSITION = 14, /* "accept", "quarantine", … */
-	META_REASON = 15,      /* list: diagnoses, one a failing signature */
+	META_REASON = 15,      /* list: why signatures fail, in words */
 	META_DECISION_ID = 16,
 	META_CONTENT_SHA256 = 17, /* 32 bytes, of the presented message */
 	META_HEADER_BYTES = 18,   /* u64: header incl. the empty line */

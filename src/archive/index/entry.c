@@ -51,6 +51,13 @@ fact(struct entry_builder *b, const char *key, struct str value)
 }
 
 static void
+fact_words(struct entry_builder *b, const char *key, struct str value)
+{
+	tokenizer_fact_words(&b->facts, str_c(key), value);
+	buf_add_char(&b->facts, ' ');
+}
+
+static void
 fact_c(struct entry_builder *b, const char *key, const char *value)
 {
 	fact(b, key, str_c(value));
@@ -93,8 +100,12 @@ fact_pair(struct entry_builder *b, struct str pair)
 	size_t equals = str_chr(pair, '=');
 	if (equals == SIZE_MAX || equals == 0)
 		return;
-	tokenizer_fact(&b->facts, str_sub(pair, 0, equals),
-	    str_skip(pair, equals + 1));
+	struct str key = str_sub(pair, 0, equals);
+	struct str value = str_skip(pair, equals + 1);
+	if (str_eq(key, STR("reason")))
+		tokenizer_fact_words(&b->facts, key, value);
+	else
+		tokenizer_fact(&b->facts, key, value);
 	buf_add_char(&b->facts, ' ');
 }
 
@@ -137,7 +148,6 @@ read_meta(struct entry_builder *b, struct str meta, struct entry *e)
 		{ META_AUTH, "auth" },
 		{ META_TLS, "tls" },
 		{ META_DISPOSITION, "disposition" },
-		{ META_REASON, "reason" },
 	};
 	struct record_reader r;
 	unsigned tag;
@@ -158,6 +168,8 @@ read_meta(struct entry_builder *b, struct str meta, struct entry *e)
 			add_address(&b->rcpts, value);
 		else if (tag == META_FACT)
 			fact_pair(b, value);
+		else if (tag == META_REASON)
+			fact_words(b, "reason", value);
 		else if (tag == META_CLIENT_IP &&
 		    ip_parse(value, &e->ip) != RES_OK)
 			e->ip.family = IP_NONE;

@@ -20,7 +20,7 @@
 #include "base/res.h"
 #include "base/str.h"
 
-#define INDEX_SCHEMA_VERSION 2
+#define INDEX_SCHEMA_VERSION 3
 /* The direction of a row, in SQL: the two usual ones are kept as numbers that
  * take no room. */
 #define INDEX_DIRECTION                                                       \

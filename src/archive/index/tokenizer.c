@@ -626,3 +626,25 @@ tokenizer_fact(struct buf *out, struct str key, struct str value)
 	}
 	out->len += value.len;
 }
+
+static bool
+is_word_byte(char c)
+{
+	return ascii_is_alpha(c) || ascii_is_digit(c) || (c & 0x80) != 0;
+}
+
+void
+tokenizer_fact_words(struct buf *out, struct str key, struct str value)
+{
+	bool first = true;
+	for (size_t at = 0, end; at < value.len; at = end + 1) {
+		for (end = at; end < value.len && is_word_byte(value.ptr[end]);)
+			end++;
+		if (end == at)
+			continue;
+		if (!first)
+			buf_add_char(out, ' ');
+		first = false;
+		tokenizer_fact(out, key, str_sub(value, at, end - at));
+	}
+}

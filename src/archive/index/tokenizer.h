@@ -49,5 +49,8 @@ bool tokenizer_is_single_cjk(struct str text);
  * control bytes as '_', cut at TOKENIZER_MAX_MARKED. The same for index and
  * query. */
 void tokenizer_fact(struct buf *out, struct str key, struct str value);
+/* One such fact for each word of a sentence, with a blank between them, so
+ * that words and phrases of it are found. */
+void tokenizer_fact_words(struct buf *out, struct str key, struct str value);
 
 #endif

@@ -23,6 +23,8 @@ static struct node *text_value(
     struct parser *, const struct field_row *, struct str);
 static struct node *fact_value(
     struct parser *, const struct field_row *, struct str);
+static struct node *reason_value(
+    struct parser *, const struct field_row *, struct str);
 static struct node *ip_value(
     struct parser *, const struct field_row *, struct str);
 static struct node *time_value(
@@ -66,7 +68,7 @@ static const struct field_row fields[] = {
 	{ "iprev", fact_value, 0, RESULTS },
 	{ "dmarc", fact_value, 0, RESULTS },
 	{ "arc", fact_value, 0, RESULTS },
-	{ "reason", fact_value, 0, NULL },
+	{ "reason", reason_value, 0, NULL },
 	{ "disposition", fact_value, 0, NULL },
 	{ "has", fact_value, 0, "attachment encrypted signed list" },
 	{ "index", fact_value, 0, "partial damaged" },
@@ -213,14 +215,15 @@ word_in_list(struct str word, const char *list)
 }
 
 static struct node *
-new_fact(struct parser *p, const struct field_row *f, struct str value)
+new_fact(struct parser *p, const struct field_row *f, struct str value,
+    void (*mark)(struct buf *, struct str, struct str))
 {
 	struct node *n = new_leaf(p, NODE_FACT, f);
 	if (n == NULL)
 		return NULL;
 	struct buf b;
-	buf_init(&b, 2 * TOKENIZER_MAX_MARKED);
-	tokenizer_fact(&b, str_c(f->name), value);
+	buf_init(&b, QUERY_MAX_MATCH);
+	mark(&b, str_c(f->name), value);
 	n->text = arena_dup(p->a, buf_str(&b));
 	n->prefix = p->star;
 	buf_done(&b);
@@ -246,7 +249,21 @@ fact_value(struct parser *p, const struct field_row *f, struct str value)
 		    arena_printf(p->a, "%s: is one of %s", f->name, f->values));
 		return NULL;
 	}
-	return new_fact(p, f, value);
+	return new_fact(p, f, value, tokenizer_fact);
+}
+
+/* A sentence, of which words and phrases are found; several facts in one FTS5
+ * string are a phrase. */
+static struct node *
+reason_value(struct parser *p, const struct field_row *f, struct str value)
+{
+	struct node *n = new_fact(p, f, value, tokenizer_fact_words);
+	if (n != NULL && n->text.len == 0) {
+		fail(p, p->token, RES_SYNTAX, "no word stands behind ",
+		    arena_printf(p->a, "%s:", f->name));
+		return NULL;
+	}
+	return n;
 }
 
 /* Prefix lengths whose network has a fact (archive/facts.c writes them). */
@@ -300,7 +317,7 @@ ip_value(struct parser *p, const struct field_row *f, struct str value)
 		return NULL;
 	}
 	if (net_has_fact(&net))
-		return new_fact(p, f, net_text(p->a, net));
+		return new_fact(p, f, net_text(p->a, net), tokenizer_fact);
 	struct node *exact = new_leaf(p, NODE_NET, f);
 	if (exact == NULL)
 		return NULL;
@@ -309,7 +326,8 @@ ip_value(struct parser *p, const struct field_row *f, struct str value)
 	if (!covering_net(&net, &covering))
 		return exact;
 	struct children both = { 0 };
-	add_child(p, &both, new_fact(p, f, net_text(p->a, covering)));
+	add_child(p, &both,
+	    new_fact(p, f, net_text(p->a, covering), tokenizer_fact));
 	add_child(p, &both, exact);
 	return join(p, NODE_AND, &both);
 }

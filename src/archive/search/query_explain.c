@@ -63,6 +63,20 @@ explain_size(const struct node *n, struct buf *out)
 		buf_addf(out, "smaller than %" PRId64 " bytes\n", n->to);
 }
 
+/* Several are a phrase. */
+static void
+explain_fact(const struct node *n, struct buf *out)
+{
+	struct str rest = n->text, one;
+	buf_add_c(out, str_chr(rest, ' ') == SIZE_MAX ? "the fact" :
+	    "the facts side by side");
+	while (str_split(&rest, ' ', &one)) {
+		buf_add_char(out, ' ');
+		buf_add_str(out, str_skip(one, sizeof TOKENIZER_FACT_MARK - 1));
+	}
+	buf_addf(out, "%s\n", n->prefix ? " or one that begins so" : "");
+}
+
 static void
 explain(const struct node *n, unsigned depth, struct buf *out)
 {
@@ -83,13 +97,9 @@ explain(const struct node *n, unsigned depth, struct buf *out)
 	case NODE_WORD:
 		explain_word(n, out);
 		break;
-	case NODE_FACT: {
-		struct str fact = str_skip(
-		    n->text, sizeof TOKENIZER_FACT_MARK - 1);
-		buf_addf(out, "the fact %.*s%s\n", STR_ARG(fact),
-		    n->prefix ? " or one that begins so" : "");
+	case NODE_FACT:
+		explain_fact(n, out);
 		break;
-	}
 	case NODE_TIME:
 		explain_time(n, out);
 		break;
