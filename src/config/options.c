@@ -43,7 +43,7 @@ static const struct option global[] = {
 	{ "log_format", "process", OPT_WORD, "text", AT(log_format),
 	    .help = "the line of each message", .words = "text json" },
 	{ "metrics", "process", OPT_METRICS, "off", AT(metrics),
-	    .help = "Prometheus endpoint", .empty = "off", .later = true },
+	    .help = "Prometheus endpoint", .empty = "off" },
 	{ "shadow", "process", OPT_BOOL, "no", AT(shadow),
 	    .help = "judge and log, but enforce nothing" },
 	/* who is ours */

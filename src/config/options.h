@@ -48,9 +48,6 @@ struct option {
 	uint64_t min, max;
 	size_t shadow;          /* offset of a bool set by a leading `shadow` */
 	size_t given;           /* offset of a bool set when it is given */
-	bool later;             /* what it asks for is not built yet: only its
-	                           default (in sections: `empty`) can be given,
-	                           so that nobody relies on it in vain */
 };
 
 struct option_table {

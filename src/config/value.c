@@ -292,13 +292,6 @@ parse_typed(const struct option *o, struct arena *a, struct str text, void *at,
 	return RES_INVALID;
 }
 
-static bool
-is_too_early(const struct option *o, struct str text)
-{
-	return o->later &&
-	    !str_eq(text, str_c(o->fallback != NULL ? o->fallback : o->empty));
-}
-
 enum res
 value_parse(const struct option *o, struct arena *a, struct str text,
     void *base, struct err *why)
@@ -311,11 +304,6 @@ value_parse(const struct option *o, struct arena *a, struct str text,
 	}
 	if (text.len == 0) {
 		err_set(why, "the value is empty");
-		return RES_SYNTAX;
-	}
-	if (is_too_early(o, text)) {
-		err_set(why, "this version knows only '%s'",
-		    o->fallback != NULL ? o->fallback : o->empty);
 		return RES_SYNTAX;
 	}
 	enum res r = RES_OK;

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/talk.h"
 
 #define BACKLOG    32
 #define MAX_GROUPS 4096
@@ -122,23 +123,6 @@ recognize(int fd, struct control_call *call, struct err *err)
 
 /* --- one client --- */
 
-/* Wait until `fd` can be read or written. `stop_fd` may be -1; RES_AGAIN: it
- * was written to. */
-static enum res
-await(int fd, short what, int stop_fd, int64_t deadline_us)
-{
-	struct pollfd p[] = { { fd, what, 0 }, { stop_fd, POLLIN, 0 } };
-	int64_t left_us = deadline_us - clock_mono_us();
-	if (left_us <= 0)
-		return RES_TIMEOUT;
-	int n = poll(p, 2, (int)(left_us / 1000) + 1);
-	if (n < 0 && errno != EINTR)
-		return RES_IO;
-	if (n > 0 && p[1].revents != 0)
-		return RES_AGAIN;
-	return n == 0 ? RES_TIMEOUT : RES_OK;
-}
-
 static bool
 is_complete(const struct buf *b)
 {
@@ -151,7 +135,7 @@ receive(int fd, int stop_fd, struct buf *request)
 {
 	int64_t deadline_us = clock_mono_us() + CONTROL_TALK_US;
 	while (!is_complete(request)) {
-		enum res r = await(fd, POLLIN, stop_fd, deadline_us);
+		enum res r = talk_await(fd, POLLIN, stop_fd, deadline_us);
 		if (r != RES_OK)
 			return r;
 		char *to = buf_reserve(request, PIECE);
@@ -166,19 +150,6 @@ receive(int fd, int stop_fd, struct buf *request)
 			request->len += (size_t)n;
 	}
 	return RES_OK;
-}
-
-static void
-send_all(int fd, struct str s)
-{
-	int64_t deadline_us = clock_mono_us() + CONTROL_TALK_US;
-	while (s.len > 0 && await(fd, POLLOUT, -1, deadline_us) == RES_OK) {
-		ssize_t n = send(fd, s.ptr, s.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return;
-		if (n > 0)
-			s = str_skip(s, (size_t)n);
-	}
 }
 
 static enum res
@@ -245,7 +216,7 @@ serve(struct control *c, int fd)
 		fields_text(&out, "error",
 		    str_c(err.text[0] != '\0' ? err.text : res_text(r)));
 	fields_end(&out);
-	send_all(fd, buf_str(&out));
+	talk_send(fd, buf_str(&out), clock_mono_us() + CONTROL_TALK_US);
 	buf_done(&out);
 	arena_free(&call.arena);
 }

@@ -10,6 +10,7 @@
 #include "daemon/control.h"
 #include "daemon/ipc.h"
 #include "daemon/loaded.h"
+#include "daemon/metrics.h"
 #include "daemon/roles.h"
 #include "daemon/snapshot.h"
 #include "keys/remote.h"
@@ -32,6 +33,8 @@ struct role {
 	int listen_fd;
 	struct guard *guard;
 	struct control *control; /* NULL: there is none */
+	struct metrics *metrics; /* the same */
+	int64_t started_us;      /* wall clock */
 };
 
 static int wake_fd = -1; /* written by the signal handler */
@@ -115,6 +118,28 @@ start_control(struct role *role)
 		    err.text[0] != '\0' ? err.text : res_text(r));
 }
 
+/* The same. */
+static void
+start_metrics(struct role *role)
+{
+	struct err err = { "" };
+	const struct config *c = snapshot_env(role->now)->config;
+	struct metrics_options o = { .address = c->metrics,
+		.started_us = role->started_us,
+		.env_take = env_take, .env_give = env_give, .context = role };
+	if (role->metrics != NULL &&
+	    str_eq(c->metrics, metrics_address(role->metrics)))
+		return;
+	metrics_stop(&role->metrics);
+	if (c->metrics.len == 0)
+		return;
+	enum res r = metrics_start(&o, &err, &role->metrics);
+	if (r != RES_OK)
+		log_warning("metrics = %.*s: %s: there are none",
+		    STR_ARG(c->metrics),
+		    err.text[0] != '\0' ? err.text : res_text(r));
+}
+
 /* The first commit opens for business. */
 static enum res
 start_serving(struct role *role, struct err *err)
@@ -152,6 +177,7 @@ commit(struct role *role, struct err *err)
 	log_set_json(snapshot_env(role->now)->config->log_format ==
 	    LOG_FORMAT_JSON);
 	start_control(role);
+	start_metrics(role);
 	return role->serving ? RES_OK : start_serving(role, err);
 }
 
@@ -163,6 +189,7 @@ drain(struct role *role)
 		_exit(0);
 	milter_drain();
 	bool idle = milter_wait_idle(began_us + DRAIN_US) == RES_OK;
+	metrics_stop(&role->metrics);
 	if (!control_stop(&role->control, began_us + DRAIN_US))
 		log_warning("the work of a control client is cut short");
 	else if (idle)
@@ -257,8 +284,10 @@ milter_role(void)
 	static struct ipc_packet p;
 	static struct role role = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		.listen_fd = -1 };
+	struct clock now = CLOCK_SYSTEM;
 	bound_memory();
 	own_signals();
+	role.started_us = clock_now_us(&now);
 	if (remote_new(0, &role.signer) != RES_OK)
 		_exit(71);
 	for (;;) {

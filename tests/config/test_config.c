@@ -331,7 +331,9 @@ static const struct {
 	    "test.conf:1: listen: 'inet:8891' is not unix:PATH [mode=0660] "
 	    "[group=NAME] or inet:PORT@HOST" },
 	{ "metrics = 9100\n",
-	    "test.conf:1: metrics: this version knows only 'off'" },
+	    "test.conf:1: metrics: '9100' is not off or inet:PORT@HOST" },
+	{ "metrics = inet:9100\n",
+	    "test.conf:1: metrics: 'inet:9100' is not off or inet:PORT@HOST" },
 	{ "state_dir = var/lib\n",
 	    "test.conf:1: state_dir: 'var/lib' is not an absolute path" },
 	{ "trusted_networks = localhost\n",
