@@ -365,7 +365,10 @@ static enum res
 request(struct remote *r, const struct signing_key *key, enum wire_type type,
     struct str what, struct buf *out)
 {
-	int64_t deadline_us = clock_mono_us() + r->timeout_us;
+	int64_t wait_us = r->timeout_us;
+	if (type == WIRE_NOTE && wait_us > REMOTE_NOTE_TIMEOUT_US)
+		wait_us = REMOTE_NOTE_TIMEOUT_US;
+	int64_t deadline_us = clock_mono_us() + wait_us;
 	uint32_t stale = 0; /* no list has this generation */
 	enum res result = RES_AGAIN;
 	struct request q = { .out = out };

@@ -27,12 +27,15 @@
 #define REMOTE_MAX_KEYS    400000
 #define REMOTE_MAX_PENDING 4096    /* requests waiting at one time */
 #define REMOTE_TIMEOUT_US  10000000 /* an RSA-8192 signature takes 10 ms */
+/* Of a note: Ed25519 takes 0.1 ms, mail may wait for the shard it is about,
+ * and what is not signed now is signed later. */
+#define REMOTE_NOTE_TIMEOUT_US 1000000
 
 /* --- asking side --- */
 
 /* A signer without a connection: its key list is NULL and it answers
- * RES_AGAIN. A request waits `timeout_us` at most (0: the default). Starts a
- * thread. */
+ * RES_AGAIN. A request waits `timeout_us` at most (0: the default), one for a
+ * note never longer than REMOTE_NOTE_TIMEOUT_US. Starts a thread. */
 HN_CHECK enum res remote_new(int64_t timeout_us, struct signer **out);
 /* Use this connection (taken over) from now on; the one before is closed,
  * what waits on it gets RES_AGAIN. The key list of before stays until the new

@@ -371,6 +371,28 @@ silent_signer(void **state)
 	signer_free(&s);
 }
 
+/* A writer of the archive waits for it, and mail for the writer. */
+static void
+silent_signer_of_notes(void **state)
+{
+	struct signer *s = NULL;
+	const struct signing_key key = { .notes = true };
+	int pair[2];
+	struct buf out;
+	(void)state;
+	buf_init(&out, 256);
+	assert_ok(remote_new(0, &s));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(remote_attach(s, pair[0]));
+	int64_t began = clock_mono_us();
+	assert_int_equal(
+	    s->sign_note(s, &key, STR("note\n"), &out), RES_AGAIN);
+	assert_true(clock_mono_us() - began < REMOTE_TIMEOUT_US / 2);
+	close(pair[1]);
+	signer_free(&s);
+	buf_done(&out);
+}
+
 /* Each of these ends the connection and nothing else. */
 static void
 bad_lists(void **state)
@@ -582,6 +604,7 @@ main(void)
 		TEST(replaced_while_connected),
 		TEST(under_load),
 		cmocka_unit_test(silent_signer),
+		cmocka_unit_test(silent_signer_of_notes),
 		cmocka_unit_test(bad_lists),
 		cmocka_unit_test(bad_keys),
 		TEST(bad_requests),
