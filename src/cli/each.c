@@ -10,7 +10,8 @@ one_page(struct archive_reader *r, const struct query *q, each_fn fn,
     struct err *err)
 {
 	const struct search_options o = { .limit = PAGE,
-		.cursor = str_c(cursor) };
+		.cursor = str_c(cursor),
+		.batch = true };
 	struct search_hit *hits;
 	size_t count;
 	struct str next = STR_EMPTY;

@@ -226,6 +226,34 @@ test_language_after_close(void **state)
 	assert_int_equal(p.messages, 2);
 }
 
+/* Who waits for an answer gets one without what is not indexed yet; who takes
+ * all out gets all, however long reading that takes. */
+static void
+test_batch(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = { "" };
+	struct archive_shard_stats *stats;
+	size_t count;
+	char path[PATH_MAX];
+	struct search_options o = { .time_limit_us = 1 };
+	submit_two(f);
+	store_close(&f->store);
+	run_query(f, "brown", 0, "");
+	assert_ok(archive_stats(f->reader, f->a, &err, &stats, &count));
+	snprintf(path, sizeof path, "%.*s/index.g1.db", STR_ARG(stats[0].dir));
+	assert_int_equal(unlink(path), 0);
+	archive_reader_close(&f->reader);
+	assert_ok(archive_reader_open(f->path, &err, &f->reader));
+	for (int batch = 0; batch < 2; batch++) {
+		o.batch = batch;
+		assert_ok(archive_search(f->reader, f->a, f->q, &o, &err,
+		    &f->hits, &f->count, &f->cursor, &f->coverage));
+		assert_int_equal(f->count, batch ? 2 : 0);
+		assert_int_equal(f->coverage.unapplied, batch ? 0 : 2);
+	}
+}
+
 static void
 die_soon(void *context, struct str dir, uint64_t done, uint64_t all)
 {
@@ -677,6 +705,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_language_while_open),
 		TEST(test_language_after_close),
+		TEST(test_batch),
 		TEST(test_reindex_killed),
 		TEST(test_reindex_damaged),
 		TEST(test_hit),

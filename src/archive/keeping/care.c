@@ -9,6 +9,7 @@
 #include "archive/index/applier.h"
 #include "archive/search/reader.h"
 #include "archive/store/io.h"
+#include "base/clock.h"
 
 /* How often reindex looks how far it has come. */
 #define POLL_US 20000
@@ -42,7 +43,8 @@ fill(struct archive_reader *r, struct shard_view *v, struct arena *a,
 	    RES_OK)
 		s->index_bytes = file_bytes(path);
 	if (s->status == RES_OK)
-		s->status = reader_begin(r, v, &why);
+		s->status = reader_begin(
+		    r, v, clock_mono_us() + READER_TAIL_US, &why);
 	if (s->status != RES_OK) {
 		s->why = arena_dup(a, str_c(why.text));
 		return;

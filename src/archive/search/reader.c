@@ -263,7 +263,8 @@ count_frames(struct shard_view *v, uint64_t at)
 /* What the segment holds behind the index: kept from the search before when
  * the index is where it was. */
 static enum res
-read_tail(struct archive_reader *r, struct shard_view *v, struct err *err)
+read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
+    struct err *err)
 {
 	struct segment_frame f;
 	enum res res = RES_OK;
@@ -281,10 +282,9 @@ read_tail(struct archive_reader *r, struct shard_view *v, struct err *err)
 		res = index_begin(v->tail, err);
 	if (res != RES_OK)
 		return res;
-	int64_t by = clock_mono_us() + READER_TAIL_US;
 	uint64_t count = index_position(v->tail)->messages;
-	while (
-	    res == RES_OK && count < READER_MAX_TAIL && clock_mono_us() < by) {
+	while (res == RES_OK && count < READER_MAX_TAIL &&
+	    clock_mono_us() < by_us) {
 		res = tail_frame(r, v, err);
 		count++;
 	}
@@ -353,7 +353,8 @@ reader_cover(const struct shard_view *v, struct search_coverage *c)
 }
 
 enum res
-reader_begin(struct archive_reader *r, struct shard_view *v, struct err *err)
+reader_begin(struct archive_reader *r, struct shard_view *v, int64_t by_us,
+    struct err *err)
 {
 	v->position = nothing;
 	v->unapplied = v->damaged = 0;
@@ -369,7 +370,7 @@ reader_begin(struct archive_reader *r, struct shard_view *v, struct err *err)
 		err_set(&v->note, "read without its index: %s", why.text);
 	if (v->db != NULL)
 		note_damage(v, v->db);
-	res = read_tail(r, v, err);
+	res = read_tail(r, v, by_us, err);
 	if (res == RES_OK && v->tail != NULL)
 		note_damage(v, index_handle(v->tail));
 	if (res != RES_OK)

@@ -10,7 +10,8 @@
 
 /* Shards whose files are kept open. */
 #define READER_MAX_OPEN 48
-/* A tail is read up to here; what is behind it counts as unapplied. */
+/* A tail is read up to here, by who answers a person also no longer than this;
+ * what is behind it counts as unapplied. */
 #define READER_MAX_TAIL    5000
 #define READER_TAIL_US     2000000
 
@@ -48,9 +49,10 @@ HN_CHECK enum res reader_segment(
     struct archive_reader *r, struct shard_view *v, struct err *err);
 /* Index and tail of one moment: a read transaction is open until reader_end.
  * Without an index, or with one that cannot be used (a note says why), db is
- * NULL and all of the segment is tail, as far as a tail goes. */
-HN_CHECK enum res reader_begin(
-    struct archive_reader *r, struct shard_view *v, struct err *err);
+ * NULL and all of the segment is tail, as far as a tail goes, or can be read
+ * until `by_us` (monotonic; INT64_MAX: however long it takes). */
+HN_CHECK enum res reader_begin(struct archive_reader *r, struct shard_view *v,
+    int64_t by_us, struct err *err);
 void reader_end(struct shard_view *v);
 /* What the moment has seen, added up. */
 void reader_cover(const struct shard_view *v, struct search_coverage *c);

@@ -59,7 +59,7 @@ rows_of_shard(struct rows *x, struct archive_reader *r, struct shard_view *v)
 		err_set(x->err, "%s: %s", v->entry.dir, res_text(res));
 		return RES_IO;
 	}
-	if (reader_begin(r, v, x->err) != RES_OK)
+	if (reader_begin(r, v, INT64_MAX, x->err) != RES_OK)
 		return RES_IO;
 	if (v->db != NULL)
 		res = rows_of(x, v->db, v->entry.header.number);

@@ -498,6 +498,16 @@ offline(struct run *run, const struct err *why)
 	err_set(&run->coverage->why, "%s", why->text);
 }
 
+/* Reading what is not indexed yet must not take all of the time. */
+static int64_t
+tail_by(const struct run *run)
+{
+	int64_t soon = clock_mono_us() + READER_TAIL_US;
+	if (run->deadline == INT64_MAX || run->deadline < soon)
+		return run->deadline;
+	return soon;
+}
+
 static enum res
 run_all(struct run *run)
 {
@@ -522,7 +532,8 @@ run_all(struct run *run)
 		}
 		if (below == 0)
 			continue;
-		if (reader_begin(run->reader, v, &why) != RES_OK) {
+		if (reader_begin(run->reader, v, tail_by(run), &why) !=
+		    RES_OK) {
 			offline(run, &why);
 			continue;
 		}
@@ -555,8 +566,9 @@ archive_search(struct archive_reader *reader, struct arena *a,
 		.options = o,
 		.err = err,
 		.limit = o->limit == 0 ? DEFAULT_LIMIT : o->limit,
-		.deadline = clock_mono_us() +
-		    (o->time_limit_us > 0 ? o->time_limit_us : DEFAULT_TIME_US),
+		.deadline = o->batch ? INT64_MAX : clock_mono_us() +
+			(o->time_limit_us > 0 ? o->time_limit_us :
+						DEFAULT_TIME_US),
 		.coverage = &coverage };
 	if (run.limit > MAX_LIMIT)
 		run.limit = MAX_LIMIT;
@@ -614,7 +626,7 @@ archive_match(struct archive_reader *reader, uint32_t shard, struct arena *a,
 	struct shard_view *v = reader_find(reader, shard);
 	if (v == NULL)
 		return RES_NOTFOUND;
-	r = reader_begin(reader, v, err);
+	r = reader_begin(reader, v, INT64_MAX, err);
 	if (r != RES_OK)
 		return r;
 	r = search_shard(&run, v, UINT64_MAX);

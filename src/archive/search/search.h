@@ -56,6 +56,7 @@ struct search_options {
 	size_t limit;         /* hits wanted; 0 = 50 */
 	struct str cursor;    /* where to go on; empty = newest */
 	int64_t time_limit_us; /* 0 = 10 s */
+	bool batch;           /* no time limit: nobody waits for an answer */
 	bool snippets;
 };
 /* Newest first, in `a`. *out_cursor is empty at the end. A shard that cannot
