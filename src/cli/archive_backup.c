@@ -11,6 +11,7 @@
 #include "archive/keeping/backup.h"
 #include "base/json.h"
 #include "cli/archive.h"
+#include "cli/progress.h"
 
 #define BACKUP_USAGE  "backup " ARCHIVE_PLACE_USAGE "\n" \
 	"       [--prune] [--json] --to DIR"
@@ -23,7 +24,8 @@ struct job {
 	struct archive_place place;
 	struct backup_options o;
 	const char *other; /* --to or --from */
-	bool json, no_index, terminal;
+	bool json, no_index;
+	struct progress progress;
 };
 
 static const struct option backup_options[] = {
@@ -44,18 +46,17 @@ static const struct option restore_options[] = {
 static void
 say(void *context, const char *line)
 {
-	const struct job *x = context;
-	fprintf(stderr, "%shanaper: %s\n", x->terminal ? "\r\033[K" : "", line);
+	struct job *x = context;
+	progress_clear(&x->progress);
+	fprintf(stderr, "hanaper: %s\n", line);
 }
 
 static void
 progress(void *context, const char *shard, uint64_t done, uint64_t bytes)
 {
-	const struct job *x = context;
-	if (x->terminal)
-		fprintf(stderr, "\r\033[K%s: %" PRIu64 "%%%s", shard,
-		    bytes > 0 ? done * 100 / bytes : 100,
-		    done >= bytes ? "\r\033[K" : "");
+	struct job *x = context;
+	progress_show(&x->progress, str_c(shard), done, bytes, PROGRESS_BYTES,
+	    STR_EMPTY);
 }
 
 static int
@@ -83,7 +84,7 @@ parse_options(struct job *x, int argc, char **argv,
 	}
 	if (optind != argc || x->other == NULL)
 		return cli_usage("archive", usage);
-	x->terminal = isatty(STDERR_FILENO) != 0;
+	progress_init(&x->progress);
 	x->o.say = say;
 	x->o.progress = progress;
 	x->o.context = x;
@@ -91,8 +92,9 @@ parse_options(struct job *x, int argc, char **argv,
 }
 
 static int
-put_counts(const struct job *x, const struct backup_counts *n)
+put_counts(struct job *x, const struct backup_counts *n)
 {
+	progress_clear(&x->progress);
 	const struct {
 		const char *name, *text;
 		uint64_t n;
@@ -133,8 +135,9 @@ put_counts(const struct job *x, const struct backup_counts *n)
 }
 
 static int
-complain(enum res r, const struct err *err)
+complain(struct job *x, enum res r, const struct err *err)
 {
+	progress_clear(&x->progress);
 	int status = r == RES_EXISTS ? EX_CANTCREAT :
 	    r == RES_DENIED ? EX_TEMPFAIL : cli_status(r);
 	return cli_fail(status, "%s",
@@ -159,7 +162,7 @@ archive_backup_main(int argc, char **argv)
 	if (x.o.from != NULL) {
 		enum res r = backup_run(&x.o, &err, &counts);
 		status = r == RES_OK ? put_counts(&x, &counts) :
-				       complain(r, &err);
+				       complain(&x, r, &err);
 	}
 	arena_free(&a);
 	return status;
@@ -192,11 +195,9 @@ check_account(const char *place)
 static void
 index_progress(void *context, struct str dir, uint64_t done, uint64_t all)
 {
-	const struct job *x = context;
-	if (x->terminal)
-		fprintf(stderr, "\r\033[K%.*s: index: %" PRIu64 " of %" PRIu64
-		    " frames%s", STR_ARG(dir), done, all,
-		    done == all ? "\r\033[K" : "");
+	struct job *x = context;
+	progress_show(&x->progress, dir, done, all, PROGRESS_FRAMES,
+	    STR("index"));
 }
 
 /* What fails here is no loss: the store is there, and searches read it. */
@@ -209,6 +210,7 @@ make_index(struct job *x, int status)
 	if (res == RES_OK)
 		res = archive_reindex(r, index_progress, x, &err);
 	archive_reader_close(&r);
+	progress_clear(&x->progress);
 	if (res != RES_OK)
 		(void)cli_fail(1, "%s: restored, but not all of it has an "
 		    "index: %s; hanaper archive reindex makes it", x->o.to,
@@ -236,7 +238,7 @@ archive_restore_main(int argc, char **argv)
 	if (x.o.to != NULL && status == EX_OK) {
 		enum res r = backup_restore(&x.o, &err, &counts);
 		if (r != RES_OK)
-			status = complain(r, &err);
+			status = complain(&x, r, &err);
 		else
 			status = put_counts(&x, &counts);
 		if (r == RES_OK && !x.no_index)

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/archive.h"
+#include "cli/progress.h"
 
 #define STATS_USAGE   "stats " ARCHIVE_PLACE_USAGE " [--json]"
 #define REINDEX_USAGE "reindex " ARCHIVE_PLACE_USAGE
@@ -135,13 +135,7 @@ archive_stats_main(int argc, char **argv)
 static void
 show_progress(void *context, struct str dir, uint64_t done, uint64_t all)
 {
-	bool terminal = *(bool *)context;
-	if (terminal)
-		fprintf(stderr, "\r%.*s: %" PRIu64 " of %" PRIu64 " frames",
-		    STR_ARG(dir), done, all);
-	if (done == all)
-		fprintf(stderr, "%s%.*s: %" PRIu64 " frames\n",
-		    terminal ? "\r\033[K" : "", STR_ARG(dir), all);
+	progress_show(context, dir, done, all, PROGRESS_FRAMES, STR_EMPTY);
 }
 
 int
@@ -149,7 +143,7 @@ archive_reindex_main(int argc, char **argv)
 {
 	struct archive_place place = { .dir = NULL };
 	struct err err = { "" };
-	bool terminal = isatty(STDERR_FILENO) != 0;
+	struct progress progress;
 	int status = parse_options(&place, NULL, argc, argv, REINDEX_USAGE);
 	if (status != EX_OK)
 		return status;
@@ -160,8 +154,10 @@ archive_reindex_main(int argc, char **argv)
 	if (r != NULL)
 		status = cli_become_owner(archive_reader_path(r));
 	if (r != NULL && status == EX_OK) {
+		progress_init(&progress);
 		enum res res = archive_reindex(
-		    r, show_progress, &terminal, &err);
+		    r, show_progress, &progress, &err);
+		progress_clear(&progress);
 		if (res != RES_OK)
 			status = cli_fail(cli_status(res), "%s",
 			    err.text[0] != '\0' ? err.text : res_text(res));

@@ -64,27 +64,21 @@ parse_options(struct import *x, int argc, char **argv)
 }
 
 static void
-progress(const struct import *x)
+show(struct import *x)
 {
-	if (!x->terminal)
-		return;
-	fprintf(stderr, "\r\033[K%s: %" PRIu64 "%%, %" PRIu64 " imported",
-	    x->source, x->size > 0 ? x->at * 100 / x->size : 100,
-	    x->im.imported);
-}
-
-void
-import_progress_done(const struct import *x)
-{
-	if (x->terminal)
-		fputs("\r\033[K", stderr);
+	struct buf note;
+	buf_init(&note, 64);
+	buf_addf(&note, "%" PRIu64 " imported", x->im.imported);
+	progress_show(&x->progress, str_c(x->source), x->at, x->size,
+	    PROGRESS_BYTES, buf_str(&note));
+	buf_done(&note);
 }
 
 /* A source that cannot be read does not keep the others out. */
 void
 import_cannot_read(struct import *x, const char *path)
 {
-	import_progress_done(x);
+	progress_clear(&x->progress);
 	x->status = cli_fail(EX_NOINPUT, "%s: %s", path, strerror(errno));
 }
 
@@ -186,7 +180,7 @@ take_message(struct import *x, uint64_t end)
 	else if (x->item->bytes == 0 && !x->open_end)
 		bad = "an empty message";
 	if (bad != NULL) {
-		import_progress_done(x);
+		progress_clear(&x->progress);
 		return importer_set_aside(
 		    &x->im, x->source, x->fd, x->begin, end, bad);
 	}
@@ -200,7 +194,7 @@ flush(struct import *x, bool remember, uint64_t upto)
 	int status = importer_flush(&x->im);
 	if (status == EX_OK && remember)
 		status = importer_remember(&x->im, x->source, x->fd, upto);
-	progress(x);
+	show(x);
 	return status;
 }
 
@@ -256,7 +250,7 @@ import_mbox(struct import *x)
 	if (named && !x->again)
 		from = importer_recall(&x->im, x->source, x->fd);
 	if (from > 0) {
-		import_progress_done(x);
+		progress_clear(&x->progress);
 		fprintf(stderr, "hanaper: %s: going on at %" PRIu64 "\n",
 		    x->source, from);
 	}
@@ -319,7 +313,7 @@ import_all(struct import *x, int argc, char **argv)
 		if (status == EX_OK)
 			status = importer_flush(&x->im);
 	}
-	import_progress_done(x);
+	progress_clear(&x->progress);
 	fprintf(stderr,
 	    "hanaper: %" PRIu64 " imported, %" PRIu64 " there already, %"
 	    PRIu64 " set aside\n", x->im.imported, x->im.there, x->im.bad);
@@ -336,7 +330,7 @@ archive_import_main(int argc, char **argv)
 	static struct import x = {
 		.im = { .turn = -1, .lock = -1, .only = -1 } };
 	char aside[PATH_MAX];
-	x.terminal = isatty(STDERR_FILENO) != 0;
+	progress_init(&x.progress);
 	int status = parse_options(&x, argc, argv);
 	if (status == EX_OK)
 		status = importer_place(&x.im, &x.place);

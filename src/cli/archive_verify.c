@@ -9,6 +9,7 @@
 #include "archive/proof/verify.h"
 #include "base/json.h"
 #include "cli/archive.h"
+#include "cli/progress.h"
 #include "cli/as_received.h"
 
 #define USAGE                                                            \
@@ -19,7 +20,8 @@
 
 struct run {
 	struct archive_place place;
-	bool all, as_received, json, terminal;
+	bool all, as_received, json;
+	struct progress progress;
 	uint64_t faults;
 };
 
@@ -75,8 +77,7 @@ on_fault(void *context, const struct verify_fault *f)
 		put_fault_json(&b, f);
 	else
 		put_fault(&b, f);
-	if (run->terminal)
-		fputs("\r\033[K", stderr);
+	progress_clear(&run->progress);
 	(void)buf_write(&b, stdout); /* its end is checked */
 	buf_done(&b);
 }
@@ -84,17 +85,15 @@ on_fault(void *context, const struct verify_fault *f)
 static void
 on_progress(void *context, const char *dir, uint64_t done, uint64_t all)
 {
-	const struct run *run = context;
-	if (run->terminal)
-		fprintf(stderr, "\r\033[K%s: %" PRIu64 " of %" PRIu64 " MB",
-		    dir, done >> 20, all >> 20);
+	struct run *run = context;
+	progress_show(&run->progress, str_c(dir), done, all, PROGRESS_BYTES,
+	    STR_EMPTY);
 }
 
 static void
-put_counts(const struct run *run, const struct verify_counts *n)
+put_counts(struct run *run, const struct verify_counts *n)
 {
-	if (run->terminal)
-		fputs("\r\033[K", stderr);
+	progress_clear(&run->progress);
 	fprintf(stderr,
 	    "hanaper: %" PRIu64 " shards, %" PRIu64 " frames, %" PRIu64
 	    " messages, %" PRIu64 " erased, %" PRIu64 " checkpoints; %" PRIu64
@@ -185,7 +184,8 @@ verify_ids(struct run *run, struct archive_reader *r, char **ids, int count)
 int
 archive_verify_main(int argc, char **argv)
 {
-	struct run run = { .terminal = isatty(STDERR_FILENO) != 0 };
+	struct run run = { .all = false };
+	progress_init(&run.progress);
 	int c, status;
 	while ((c = getopt_long(argc, argv, ARCHIVE_PLACE_SHORT, options,
 		    NULL)) != -1) {

@@ -3,6 +3,7 @@
 #define CLI_IMPORT_H
 
 #include "cli/importer.h"
+#include "cli/progress.h"
 
 /* What an export wrote down of a message, good while it is read. */
 struct import_row {
@@ -19,7 +20,8 @@ struct import {
 	struct archive_place place;
 	struct importer im;
 	enum form form;
-	bool again, terminal;
+	bool again;
+	struct progress progress;
 	int status;        /* the worst that did not end it */
 	/* of the source being read */
 	const char *source; /* its absolute path, or "-" */
@@ -43,7 +45,6 @@ int import_source(struct import *x, const char *source);
 /* The source that is open (x->fd). */
 int import_mbox(struct import *x);
 int import_eml(struct import *x);
-void import_progress_done(const struct import *x);
 /* With errno: it does not keep the others out. */
 void import_cannot_read(struct import *x, const char *path);
 

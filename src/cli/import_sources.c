@@ -165,7 +165,7 @@ import_row(struct import *x, const char *dir, struct str line)
 		return cli_fail(EX_TEMPFAIL, "out of memory");
 	if (!parse_row(line, a, &row, &file) ||
 	    io_path(path, "%s/%.*s", dir, STR_ARG(file)) != RES_OK) {
-		import_progress_done(x);
+		progress_clear(&x->progress);
 		x->status = cli_fail(EX_DATAERR,
 		    "%s/MANIFEST: a line that is none of ours", dir);
 		arena_free(&a);
@@ -261,7 +261,7 @@ import_source(struct import *x, const char *source)
 		return import_maildir(x, path, 0);
 	if (has_manifest(path))
 		return import_manifest(x, path);
-	import_progress_done(x);
+	progress_clear(&x->progress);
 	x->status = cli_fail(EX_NOINPUT,
 	    "%s: a directory, but neither a Maildir nor an export: there is "
 	    "no cur and no MANIFEST in it", source);
