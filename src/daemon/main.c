@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ run_role(const char *role, const char *log)
 		return usage();
 	unsetenv("NOTIFY_SOCKET"); /* only the supervisor speaks there */
 	(void)fcntl(IPC_CHILD_FD, F_SETFD, FD_CLOEXEC);
+	(void)prctl(PR_SET_NAME, "hanaperd"); /* it was started as "exe" */
 	log_open(strncmp(log, "syslog", 6) == 0 ? LOG_TO_SYSLOG :
 						   LOG_TO_STDERR,
 	    "hanaperd", LOG_LEVEL_INFO);
