@@ -9,7 +9,7 @@
 /* The sizes of blocks, one after the other: next to nothing for a session, all
  * that a usual message needs in the third. Larger requests get a block of
  * their own behind the current one, so that its free rest is not lost. */
-static const size_t sizes[] = { 960, 4096, 65536 };
+static const size_t sizes[] = { 320, 4096, 65536 };
 #define LAST_SIZE (sizeof sizes / sizeof *sizes - 1)
 #define ALIGNMENT 16
 
