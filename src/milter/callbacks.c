@@ -12,30 +12,27 @@ static struct milter *self;
 
 /* --- negotiation --- */
 
-/* What we ask for when it is offered. NR_* where a callback never decides:
- * errors are kept and answered at end of message. libmilter itself answers
- * for us when the MTA lacks one of them. */
+/* What we ask for when it is offered: no replies, so that an MTA sends all of
+ * an envelope, and all of a message, at once. What stands in the way is kept
+ * and answered at end of message. libmilter itself answers for us when the
+ * MTA lacks one of them. */
 static const unsigned long wanted_steps = SMFIP_HDR_LEADSPC |
-    SMFIP_NOUNKNOWN | SMFIP_NODATA | SMFIP_NR_HELO | SMFIP_NR_RCPT |
-    SMFIP_NR_HDR | SMFIP_NR_EOH | SMFIP_NR_BODY;
+    SMFIP_NOUNKNOWN | SMFIP_NODATA | SMFIP_NR_CONN | SMFIP_NR_HELO |
+    SMFIP_NR_MAIL | SMFIP_NR_RCPT | SMFIP_NR_HDR | SMFIP_NR_EOH |
+    SMFIP_NR_BODY;
 static const unsigned long wanted_actions = SMFIF_ADDHDRS | SMFIF_CHGHDRS |
     SMFIF_QUARANTINE | SMFIF_SETSYMLIST;
 
-/* Lists replace the MTA's own (MIL-03): everything is named. */
+/* Lists replace the MTA's own (MIL-03): what is looked at, and nothing more,
+ * as libmilter keeps them for each connection. */
 static const struct {
 	int stage;
 	const char *names;
 } macros[] = {
-	{ SMFIM_CONNECT, "j _ {daemon_name} {daemon_addr} {daemon_port} "
-			 "{client_addr} {client_name} {client_ptr} v" },
-	{ SMFIM_HELO, "{tls_version} {cipher} {cipher_bits} "
-		      "{cert_subject} {cert_issuer} {client_ptr}" },
-	{ SMFIM_ENVFROM, "i {auth_type} {auth_authen} {auth_author} "
-			 "{tls_version} {cipher} {cipher_bits} {mail_addr} "
-			 "{daemon_name} {client_ptr}" },
-	{ SMFIM_ENVRCPT, "i {rcpt_addr} {rcpt_host} {rcpt_mailer}" },
-	{ SMFIM_EOH, "i" },
-	{ SMFIM_EOM, "i {auth_type} {auth_authen} {mail_addr}" },
+	{ SMFIM_CONNECT, "j {daemon_name} {client_addr} {client_ptr}" },
+	{ SMFIM_ENVFROM, "{auth_type} {auth_authen} {tls_version} {cipher} "
+			 "{cipher_bits}" },
+	{ SMFIM_EOM, "i" },
 };
 
 /* Mail that needs what was not granted is put off, before it is archived:
@@ -133,8 +130,8 @@ on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *address)
 	    ip_parse(macro(ctx, "{client_addr}"), &ip) != RES_OK)
 		ip.family = IP_NONE;
 	f.client = ip;
-	/* smfi_setreply is not for this callback */
-	return connection_open(self, c, &f) ? SMFIS_CONTINUE : SMFIS_TEMPFAIL;
+	connection_open(self, c, &f);
+	return go_on(c, SMFIP_NR_CONN);
 }
 
 static sfsistat
@@ -170,11 +167,8 @@ on_mail(SMFICTX *ctx, char **argv)
 	char tls[256];
 	struct str args[MAX_ARGS];
 	struct envelope e = { .mail_from = str_c(argv[0]), .args = args };
-	if (c == NULL || c->session == NULL)
+	if (c == NULL)
 		return SMFIS_TEMPFAIL;
-	if (!transaction_begin(self, c))
-		return reply_tempfail(ctx, "421", "4.3.2",
-		    "The mail filter is being stopped, try again later");
 	if (argv[0] != NULL)
 		while (e.arg_count < MAX_ARGS && argv[e.arg_count + 1] != NULL) {
 			args[e.arg_count] = str_c(argv[e.arg_count + 1]);
@@ -183,11 +177,8 @@ on_mail(SMFICTX *ctx, char **argv)
 	e.auth = macro(ctx, "{auth_authen}");
 	e.auth_type = macro(ctx, "{auth_type}");
 	e.tls = tls_text(ctx, tls, sizeof tls);
-	if (message_begin(c->session, &e, &c->message) == RES_OK)
-		return SMFIS_CONTINUE;
-	transaction_end(self, c);
-	return reply_tempfail(
-	    ctx, "451", "4.3.0", "The mail filter is out of memory");
+	transaction_begin(self, c, &e);
+	return go_on(c, SMFIP_NR_MAIL);
 }
 
 static sfsistat
@@ -235,12 +226,27 @@ on_body(SMFICTX *ctx, unsigned char *bytes, size_t len)
 	return go_on(c, SMFIP_NR_BODY);
 }
 
+/* The answer to a message that could not begin. */
+static sfsistat
+put_off(SMFICTX *ctx, struct connection *c)
+{
+	bool stopping = c->stopping;
+	transaction_end(self, c);
+	if (stopping)
+		return reply_tempfail(ctx, "421", "4.3.2",
+		    "The mail filter is being stopped, try again later");
+	return reply_tempfail(ctx, "451", "4.3.0",
+	    "The mail filter cannot take more messages, try again later");
+}
+
 static sfsistat
 on_end_of_message(SMFICTX *ctx)
 {
 	struct connection *c = smfi_getpriv(ctx);
-	if (c == NULL || c->message == NULL)
+	if (c == NULL)
 		return SMFIS_TEMPFAIL;
+	if (c->message == NULL)
+		return put_off(ctx, c);
 	if (!step_begin(self, c, STR("end"))) {
 		transaction_end(self, c);
 		return reply_reject(ctx, "554", "5.6.0",

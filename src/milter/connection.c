@@ -1,9 +1,15 @@
 #include "milter/connection.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+
+/* Messages under way from which each new one lets the others go first:
+ * libmilter gives every busy connection a thread, and one whose MTA sends on
+ * at once would take several messages in one turn of the processor. */
+#define CROWD 4
 
 struct connection *
 connection_new(struct milter *m, void *ctx)
@@ -34,38 +40,39 @@ connection_free(struct milter *m, struct connection **cp)
 	free(c);
 }
 
-bool
+void
 connection_open(struct milter *m, struct connection *c,
     const struct session_facts *facts)
 {
 	if (atomic_load(&m->draining) || c->session != NULL)
-		return false;
+		return;
 	if (c->env == NULL)
 		c->env = m->options.env_take(m->options.context);
 	if (c->env == NULL ||
 	    atomic_load(&m->sessions) > c->env->config->max_sessions)
-		return false;
+		return;
 	c->session = session_new(c->env);
-	if (c->session == NULL)
-		return false;
-	session_set_facts(c->session, facts);
-	return true;
+	if (c->session != NULL)
+		session_set_facts(c->session, facts);
 }
 
-bool
-transaction_begin(struct milter *m, struct connection *c)
+void
+transaction_begin(
+    struct milter *m, struct connection *c, const struct envelope *e)
 {
 	transaction_end(m, c);
-	pthread_mutex_lock(&m->lock);
-	/* under the lock: after draining is set, the number only falls */
-	bool allowed = !atomic_load(&m->draining);
-	if (allowed)
-		m->transactions++;
-	pthread_mutex_unlock(&m->lock);
-	c->in_transaction = allowed;
+	c->in_transaction = true;
 	c->refused = false;
 	c->mark = 0;
-	return allowed;
+	pthread_mutex_lock(&m->lock);
+	bool crowded = ++m->transactions > CROWD;
+	c->stopping = atomic_load(&m->draining);
+	pthread_mutex_unlock(&m->lock);
+	if (crowded)
+		sched_yield();
+	if (!c->stopping && c->session != NULL &&
+	    message_begin(c->session, e, &c->message) != RES_OK)
+		log_error("a message is put off: out of memory");
 }
 
 void

@@ -17,6 +17,7 @@ struct connection {
 	struct session *session;  /* NULL: refused, or before connect */
 	struct message *message;  /* NULL: none, or it could not begin */
 	bool in_transaction;      /* counted as one */
+	bool stopping;            /* it began too late to be taken */
 	bool refused;             /* it crashed us before: not looked at */
 	uint64_t mark;            /* of what came of the message so far */
 	unsigned slot;            /* where the mark stands during a step */
@@ -47,11 +48,14 @@ struct connection *connection_new(struct milter *m, void *ctx);
 /* Frees message and session, gives the environment back. NULL is fine. */
 void connection_free(struct milter *m, struct connection **c);
 
-/* False (refuse for now): too many sessions, stopping, or no memory. */
-bool connection_open(struct milter *m, struct connection *c,
+/* Sets c->session, which stays NULL (its mail is put off) with too many
+ * sessions, when stopping, and without memory. */
+void connection_open(struct milter *m, struct connection *c,
     const struct session_facts *facts);
-/* False when stopping. */
-bool transaction_begin(struct milter *m, struct connection *c);
+/* Sets c->message, which stays NULL when stopping, without a session or
+ * without memory; counted even so, as its end is to be answered. */
+void transaction_begin(
+    struct milter *m, struct connection *c, const struct envelope *e);
 /* Frees the message; may be called without one. */
 void transaction_end(struct milter *m, struct connection *c);
 

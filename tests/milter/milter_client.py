@@ -12,6 +12,8 @@ NOUNKNOWN, NODATA, SKIP = 0x100, 0x200, 0x400
 NR_HDR, NR_CONN, NR_HELO, NR_MAIL = 0x80, 0x1000, 0x2000, 0x4000
 NR_RCPT, NR_DATA, NR_EOH, NR_BODY = 0x8000, 0x10000, 0x40000, 0x80000
 HDR_LEADSPC = 0x100000
+# Of an MTA that waits until each has been dealt with.
+STEPS_ASKING = STEPS_ALL & ~(NR_CONN | NR_MAIL)
 
 # The reply that ends a command; others before it are changes.
 FINAL = b"acdrtys4f"
@@ -182,7 +184,7 @@ class Milter:
         """Negotiate, connect, HELO; the connect reply."""
         negotiation = {k: kwargs.pop(k) for k in ("actions", "steps")
                        if k in kwargs}
-        self.negotiate(**negotiation)
+        self.negotiate(**({"steps": STEPS_ASKING} | negotiation))
         reply = self.connect(**kwargs)
         if reply is None or reply[-1][0] == b"c":
             self.helo()

@@ -101,15 +101,13 @@ def negotiates_what_it_uses():
         assert version == 6
         assert actions == 0x1 | 0x10 | 0x20 | 0x100, hex(actions)
         assert steps == (mc.HDR_LEADSPC | mc.NOUNKNOWN | mc.NODATA |
-                         mc.NR_HELO | mc.NR_RCPT | mc.NR_HDR | mc.NR_EOH |
-                         mc.NR_BODY), hex(steps)
-        for stage, name in ((0, "j"), (0, "{daemon_name}"),
-                            (0, "{client_addr}"), (0, "{client_name}"),
-                            (0, "{client_ptr}"), (1, "{tls_version}"),
-                            (1, "{cipher}"), (2, "{auth_authen}"),
-                            (2, "{auth_type}"), (3, "{rcpt_addr}"),
-                            (5, "i"), (6, "i")):
-            assert name in m.symlist[stage], (stage, name)
+                         mc.NR_CONN | mc.NR_HELO | mc.NR_MAIL | mc.NR_RCPT |
+                         mc.NR_HDR | mc.NR_EOH | mc.NR_BODY), hex(steps)
+        assert m.symlist == {
+            0: ["j", "{daemon_name}", "{client_addr}", "{client_ptr}"],
+            2: ["{auth_type}", "{auth_authen}", "{tls_version}", "{cipher}",
+                "{cipher_bits}"],
+            5: ["i"]}, m.symlist
         m.quit()
 
 
@@ -131,13 +129,14 @@ def whole_message(shape):
         with Stub() as s:
             m = Milter(s.address)
             m.negotiate(**SHAPES[shape])
-            assert m.connect(client_ptr="ptr.example") == [(b"c", b"")]
+            assert m.connect(client_ptr="ptr.example") in \
+                (None, [(b"c", b"")])
             assert m.helo("h.example", tls_version="TLSv1.3",
                           cipher="AES", cipher_bits="256") in \
                 (None, [(b"c", b"")])
             assert m.mail("<a@x>", "SIZE=5", "BODY=8BITMIME",
-                          auth_authen="joe", auth_type="PLAIN") == \
-                [(b"c", b"")]
+                          auth_authen="joe", auth_type="PLAIN") in \
+                (None, [(b"c", b"")])
             for reply in (m.rcpt("<b@y>"), m.rcpt("<c@z>"), m.data(),
                           m.header("From", " a"), m.header("X", "b\n\tc "),
                           m.header("Empty", ""), m.header("\xe4", " \xff"),
@@ -252,7 +251,7 @@ def client_addresses():
     with Stub() as s:
         for options, want in rows:
             m = Milter(s.address)
-            m.negotiate()
+            m.negotiate(steps=mc.STEPS_ASKING)
             assert m.connect(**options) == [(b"c", b"")]
             facts = s.expect("facts")[0]
             assert facts.startswith(want + " helo= "), facts
@@ -267,14 +266,14 @@ def sessions_beyond_the_limit_get_a_temporary_refusal():
         for m in kept:
             assert m.open() == [(b"c", b"")]
         m = Milter(s.address)
-        assert m.open() == [(b"t", b"")]
-        # an MTA that goes on all the same
-        assert m.mail() == [(b"t", b"")]
+        m.open()
+        assert m.message()[-1][1].startswith(b"451 4.3.0 ")
         m.quit()
         kept.pop().quit()
         wait_until(lambda: s.counts()[0] == 2)
         m = Milter(s.address)
-        assert m.open() == [(b"c", b"")]
+        m.open()
+        assert m.message() == [(b"c", b"")]
         for k in kept + [m]:
             k.quit()
         wait_until(lambda: s.counts() == [0, 0, 0, 0, 0, 1])
@@ -414,9 +413,10 @@ def draining_waits_for_messages_under_way():
         s.tell("drain")
         s.find("draining")
         # nothing new begins
-        assert idle.mail()[-1][1].startswith(b"421 4.3.2 ")
         late = Milter(s.address)
-        assert late.open() == [(b"t", b"")]
+        late.open()
+        for m in idle, late:
+            assert m.message()[-1][1].startswith(b"421 4.3.2 ")
         busy.rcpt()
         busy.header("From", " x")
         busy.end_of_header()
