@@ -1,118 +1,78 @@
+/* SHA-256 by its functions of old. EVP costs more than the hash itself for
+ * what is hashed here most, tags and salted leaves of a hundred bytes (an
+ * allocation, a reference to the provider), and its first use reads the
+ * configuration and fills tables for milliseconds, which is most of what a
+ * short command does. They are deprecated because they pass providers by, not
+ * because of what they compute. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include "keys/digest.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <pthread.h>
+#include <openssl/sha.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define HMAC_BLOCK 64 /* SHA-256's input block: RFC 2104 §2 */
 
-/* EVP_sha256() is looked up anew at each digest ("implicit fetch"): twice the
- * time for a header, and it takes a lock. Fetched once, never freed. */
-static EVP_MD *sha256;
-static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
-
-static void
-sha256_fetch(void)
-{
-	sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-}
-
-static EVP_MD_CTX *
-context_new(void)
-{
-	pthread_once(&sha256_once, sha256_fetch);
-	if (sha256 == NULL)
-		return NULL;
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	if (ctx != NULL && EVP_DigestInit_ex2(ctx, sha256, NULL) != 1) {
-		EVP_MD_CTX_free(ctx);
-		ctx = NULL;
-	}
-	return ctx;
-}
-
-/* Ends the digest and the context. */
-static enum res
-context_finish(EVP_MD_CTX *ctx, bool fed, uint8_t out[DIGEST_LEN])
-{
-	unsigned len = 0;
-	bool good =
-	    fed && EVP_DigestFinal_ex(ctx, out, &len) == 1 && len == DIGEST_LEN;
-	EVP_MD_CTX_free(ctx);
-	if (good)
-		return RES_OK;
-	ERR_clear_error();
-	memset(out, 0, DIGEST_LEN);
-	return RES_IO;
-}
-
 struct digest_stream {
 	struct sink sink;
-	EVP_MD_CTX *ctx;
-	EVP_MD_CTX *peek; /* for digest_peek, made when first needed */
+	SHA256_CTX ctx;
 	bool fed;         /* every update succeeded */
+	bool finished;
 	uint8_t *out;
 	uint8_t own[DIGEST_LEN]; /* a fork's `out` */
 };
+
+/* Ends the digest. */
+static enum res
+context_finish(SHA256_CTX *ctx, bool fed, uint8_t out[DIGEST_LEN])
+{
+	if (fed && SHA256_Final(out, ctx) == 1)
+		return RES_OK;
+	memset(out, 0, DIGEST_LEN);
+	return RES_IO;
+}
 
 static void
 stream_push(struct sink *s, const char *bytes, size_t len)
 {
 	struct digest_stream *d = (struct digest_stream *)s;
-	if (len > 0 && d->fed && EVP_DigestUpdate(d->ctx, bytes, len) != 1)
+	if (len > 0 && d->fed && SHA256_Update(&d->ctx, bytes, len) != 1)
 		d->fed = false;
-}
-
-static void
-stream_release(void *arg)
-{
-	struct digest_stream *d = arg;
-	EVP_MD_CTX_free(d->ctx);
-	EVP_MD_CTX_free(d->peek);
-	d->ctx = d->peek = NULL;
 }
 
 static enum res
 stream_finish(struct sink *s)
 {
 	struct digest_stream *d = (struct digest_stream *)s;
-	EVP_MD_CTX *ctx = d->ctx;
-	d->ctx = NULL;
-	if (ctx == NULL)
+	if (d->finished)
 		return RES_INVALID;
-	return context_finish(ctx, d->fed, d->out);
+	d->finished = true;
+	return context_finish(&d->ctx, d->fed, d->out);
 }
 
-/* `ctx` is taken over, NULL fails. */
 static struct digest_stream *
-stream_new(struct arena *a, EVP_MD_CTX *ctx)
+stream_new(struct arena *a)
 {
 	struct digest_stream *d = ARENA_NEW(a, struct digest_stream);
-	if (d == NULL || ctx == NULL) {
-		EVP_MD_CTX_free(ctx);
+	if (d == NULL)
 		return NULL;
-	}
 	d->sink = (struct sink){ stream_push, stream_finish };
 	d->out = d->own;
-	d->fed = true;
-	d->ctx = ctx;
-	if (arena_on_free(a, stream_release, d) != RES_OK) {
-		stream_release(d);
-		return NULL;
-	}
+	d->finished = false;
 	return d;
 }
 
 struct sink *
 digest_sink(struct arena *a, uint8_t out[DIGEST_LEN])
 {
-	struct digest_stream *d = stream_new(a, context_new());
+	struct digest_stream *d = stream_new(a);
 	if (d == NULL)
 		return NULL;
 	d->out = out;
+	d->fed = SHA256_Init(&d->ctx) == 1;
 	return &d->sink;
 }
 
@@ -120,34 +80,20 @@ enum res
 digest_peek(struct sink *s, uint8_t out[DIGEST_LEN])
 {
 	struct digest_stream *d = (struct digest_stream *)s;
-	unsigned len = 0;
-	if (d->ctx == NULL)
+	if (d->finished)
 		return RES_INVALID;
-	if (d->peek == NULL)
-		d->peek = EVP_MD_CTX_new();
-	if (d->peek != NULL && d->fed &&
-	    EVP_MD_CTX_copy_ex(d->peek, d->ctx) == 1 &&
-	    EVP_DigestFinal_ex(d->peek, out, &len) == 1 && len == DIGEST_LEN)
-		return RES_OK;
-	ERR_clear_error();
-	memset(out, 0, DIGEST_LEN);
-	return RES_IO;
+	SHA256_CTX copy = d->ctx;
+	return context_finish(&copy, d->fed, out);
 }
 
 struct sink *
 digest_fork(struct arena *a, const struct sink *s)
 {
 	const struct digest_stream *d = (const struct digest_stream *)s;
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	if (ctx == NULL || d->ctx == NULL ||
-	    EVP_MD_CTX_copy_ex(ctx, d->ctx) != 1) {
-		ERR_clear_error();
-		EVP_MD_CTX_free(ctx);
-		return NULL;
-	}
-	struct digest_stream *fork = stream_new(a, ctx);
+	struct digest_stream *fork = d->finished ? NULL : stream_new(a);
 	if (fork == NULL)
 		return NULL;
+	fork->ctx = d->ctx;
 	fork->fed = d->fed;
 	return &fork->sink;
 }
@@ -163,18 +109,13 @@ enum res
 digest_sha256_parts(
     const struct str *parts, size_t count, uint8_t out[DIGEST_LEN])
 {
-	EVP_MD_CTX *ctx = context_new();
-	if (ctx == NULL) {
-		ERR_clear_error();
-		memset(out, 0, DIGEST_LEN);
-		return RES_IO;
-	}
-	bool fed = true;
+	SHA256_CTX ctx;
+	bool fed = SHA256_Init(&ctx) == 1;
 	for (size_t i = 0; i < count && fed; i++)
 		if (parts[i].len > 0)
-			fed = EVP_DigestUpdate(
-				  ctx, parts[i].ptr, parts[i].len) == 1;
-	return context_finish(ctx, fed, out);
+			fed = SHA256_Update(
+				  &ctx, parts[i].ptr, parts[i].len) == 1;
+	return context_finish(&ctx, fed, out);
 }
 
 enum res
@@ -213,18 +154,20 @@ digest_equal(const void *a, const void *b, size_t len)
 	return len == 0 || CRYPTO_memcmp(a, b, len) == 0;
 }
 
+/* From the kernel: as good as a generator of ours, which costs a lock each
+ * time and milliseconds at the first. */
 enum res
 digest_random(void *out, size_t len)
 {
 	uint8_t *p = out;
 	while (len > 0) {
-		int n = len > 65536 ? 65536 : (int)len;
-		if (RAND_bytes(p, n) != 1) {
-			ERR_clear_error();
+		ssize_t n = getrandom(p, len, 0);
+		if (n < 0 && errno != EINTR)
 			return RES_IO;
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
 		}
-		p += n;
-		len -= (size_t)n;
 	}
 	return RES_OK;
 }

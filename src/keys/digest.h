@@ -1,4 +1,4 @@
-/* SHA-256 by OpenSSL, fetched once; contexts are reused within an arena. */
+/* SHA-256 by OpenSSL, without what EVP needs to begin (digest.c). */
 #ifndef KEYS_DIGEST_H
 #define KEYS_DIGEST_H
 
