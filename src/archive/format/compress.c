@@ -5,11 +5,17 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+/* A context clears its tables, and now and then gets them anew, when a text
+ * of another size class comes. Each message brings small records and then a
+ * body, which would be each time. */
+#define SMALL_BYTES 4096
+
 struct packer {
 	ZSTD_CCtx *context;
+	ZSTD_CCtx *small; /* for up to SMALL_BYTES */
 	/* with a dictionary; made when first needed, as the dictionary brings
 	 * its own parameters */
-	ZSTD_CCtx *small;
+	ZSTD_CCtx *primed;
 	const struct pack_dictionary *dictionary;
 };
 
@@ -53,18 +59,29 @@ dictionary_make(struct str strings, const char *samples, const size_t *sizes,
 	return RES_OK;
 }
 
+static ZSTD_CCtx *
+context_new(void)
+{
+	ZSTD_CCtx *c = ZSTD_createCCtx();
+	if (c != NULL &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(
+		c, ZSTD_c_compressionLevel, PACK_LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(
+		c, ZSTD_c_windowLog, PACK_WINDOW_LOG)))
+		return c;
+	ZSTD_freeCCtx(c);
+	return NULL;
+}
+
 struct packer *
 packer_new(void)
 {
 	struct packer *p = calloc(1, sizeof *p);
 	if (p == NULL)
 		return NULL;
-	p->context = ZSTD_createCCtx();
-	if (p->context == NULL ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(p->context,
-		ZSTD_c_compressionLevel, PACK_LEVEL)) ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(
-		p->context, ZSTD_c_windowLog, PACK_WINDOW_LOG)))
+	p->context = context_new();
+	p->small = context_new();
+	if (p->context == NULL || p->small == NULL)
 		packer_free(&p);
 	return p;
 }
@@ -76,6 +93,7 @@ packer_free(struct packer **p)
 		return;
 	ZSTD_freeCCtx((*p)->context);
 	ZSTD_freeCCtx((*p)->small);
+	ZSTD_freeCCtx((*p)->primed);
 	free(*p);
 	*p = NULL;
 }
@@ -149,15 +167,16 @@ packer_whole(struct packer *p, struct str plain, struct buf *out)
 	char *at = buf_reserve(out, room);
 	if (at == NULL)
 		return out->error;
-	if (d != NULL && p->small == NULL &&
-	    (p->small = ZSTD_createCCtx()) == NULL)
+	if (d != NULL && p->primed == NULL &&
+	    (p->primed = ZSTD_createCCtx()) == NULL)
 		return RES_NOMEM;
 	if (d != NULL)
-		n = ZSTD_compress_usingCDict(p->small, at, room, plain.ptr,
+		n = ZSTD_compress_usingCDict(p->primed, at, room, plain.ptr,
 		    plain.len, d->dictionary);
 	else
 		n = ZSTD_compress2(
-		    p->context, at, room, plain.ptr, plain.len);
+		    plain.len <= SMALL_BYTES ? p->small : p->context, at,
+		    room, plain.ptr, plain.len);
 	if (ZSTD_isError(n))
 		return pack_error(n);
 	out->len += n;
