@@ -49,6 +49,19 @@ end_block(struct draft *d, enum frame_block b, uint64_t max)
 	return RES_OK;
 }
 
+static enum res
+take_salt(struct draft *d, uint8_t out[FRAME_SALT_BYTES])
+{
+	if (d->salts_left == 0) {
+		enum res r = digest_random(d->salts, sizeof d->salts);
+		if (r != RES_OK)
+			return r;
+		d->salts_left = FRAME_BLOCKS;
+	}
+	memcpy(out, d->salts[--d->salts_left], FRAME_SALT_BYTES);
+	return RES_OK;
+}
+
 enum res
 draft_add_small(
     struct draft *d, struct packer *p, enum frame_block b, struct str plain)
@@ -58,7 +71,7 @@ draft_add_small(
 		return RES_OK;
 	if (plain.len > SEGMENT_MAX_RECORD)
 		return RES_LIMIT;
-	enum res r = digest_random(salt, sizeof salt);
+	enum res r = take_salt(d, salt);
 	if (r == RES_OK)
 		r = digest_sha256(plain.ptr, plain.len, hash);
 	if (r == RES_OK)
@@ -76,7 +89,7 @@ draft_body_begin(struct draft *d, uint64_t plain, const uint8_t sha256[32])
 	uint8_t head[FRAME_BODY_FILE_BYTES];
 	memcpy(d->body.sha256, sha256, sizeof d->body.sha256);
 	d->header.body_plain = plain;
-	enum res r = digest_random(d->body.salt, sizeof d->body.salt);
+	enum res r = take_salt(d, d->body.salt);
 	if (r == RES_OK)
 		r = leaf_commit(BLOCK_BODY, d->body.salt, sha256,
 		    d->commitments[BLOCK_BODY]);

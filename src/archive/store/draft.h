@@ -25,6 +25,9 @@ struct draft {
 	struct frame_body body;
 	struct buf bytes;         /* header's place, then the blocks */
 	struct bufpool *pool;     /* where they come from; may be NULL */
+	/* drawn together: the generator has a lock and a price for each call */
+	uint8_t salts[FRAME_BLOCKS][FRAME_SALT_BYTES];
+	unsigned salts_left;
 };
 
 void draft_init(struct draft *d, enum frame_type type, int64_t time_us);
