@@ -24,6 +24,8 @@ struct applier {
 	pthread_cond_t wake;
 	/* under the lock */
 	uint64_t durable_bytes;
+	int64_t woken_us; /* when that last grew */
+	bool idle;        /* nothing to do: wants to be woken by the next */
 	bool stop, seal;
 	int64_t stop_by_us;
 	enum res trouble; /* of the last try */
@@ -205,6 +207,24 @@ wait_until(struct applier *a, int64_t us)
 	(void)pthread_cond_timedwait(&a->wake, &a->lock, &ts);
 }
 
+/* Under the lock: until there is a pause in what comes, or enough. The wakes
+ * of applier_wake do not reach us here: looking from time to time costs less
+ * than being woken for each group. */
+static void
+gather(struct applier *a, uint64_t done)
+{
+	int64_t since = clock_mono_us();
+	while (!a->stop && !a->rebuild) {
+		int64_t now = clock_mono_us();
+		int64_t quiet = a->woken_us + APPLIER_QUIET_US;
+		if (now >= quiet || now >= since + APPLIER_LATE_US ||
+		    applier_unapplied(a) >= APPLIER_LATE_FRAMES ||
+		    a->durable_bytes - done >= APPLIER_LATE_BYTES)
+			break;
+		wait_until(a, quiet - now);
+	}
+}
+
 /* What is left to do for the index when nothing more comes. */
 static void
 end_index(struct applier *a)
@@ -230,8 +250,13 @@ applier_main(void *context)
 	bool more = true;
 	(void)pthread_mutex_lock(&a->lock);
 	for (;;) {
+		bool waited = !more;
+		a->idle = true;
 		while (!more && !a->stop && a->durable_bytes <= done)
 			(void)pthread_cond_wait(&a->wake, &a->lock);
+		a->idle = false;
+		if (waited)
+			gather(a, done);
 		bool behind = more || a->durable_bytes > done;
 		bool late = !a->seal && a->stop &&
 		    clock_mono_us() > a->stop_by_us;
@@ -300,7 +325,9 @@ applier_wake(
 	atomic_store(&a->durable_frames, durable_frames);
 	(void)pthread_mutex_lock(&a->lock);
 	a->durable_bytes = durable_bytes;
-	(void)pthread_cond_signal(&a->wake);
+	a->woken_us = clock_mono_us();
+	if (a->idle)
+		(void)pthread_cond_signal(&a->wake);
 	(void)pthread_mutex_unlock(&a->lock);
 }
 

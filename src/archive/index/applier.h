@@ -23,6 +23,14 @@
 /* Importers wait above this many un-applied messages (see
  * applier_throttled): searches read that many frames within their 2 s. */
 #define APPLIER_MAX_BEHIND 5000
+/* While mail comes without a pause, the index waits: the processor is wanted
+ * by the mail, and FTS5 takes many messages at once for less. It starts when
+ * nothing came for APPLIER_QUIET_US; but also when the oldest waits this
+ * long, or when more wait than a search should read one by one. */
+#define APPLIER_QUIET_US    100000
+#define APPLIER_LATE_US     5000000
+#define APPLIER_LATE_FRAMES 2000
+#define APPLIER_LATE_BYTES  ((uint64_t)16 << 20) /* in the segment */
 /* How long applier_stop goes on applying before it gives up: what is left is
  * applied at the next start, and searches see it as the tail. */
 #define APPLIER_STOP_US 10000000
@@ -46,7 +54,8 @@ struct applier_options {
 HN_CHECK enum res applier_start(
     const struct applier_options *o, struct err *err, struct applier **out);
 
-/* The segment is durable up to here. Cheap, never waits; any thread. */
+/* The segment is durable up to here. Cheap, never waits; any thread. The
+ * index follows after a pause, see APPLIER_QUIET_US. */
 void applier_wake(
     struct applier *a, uint64_t durable_bytes, uint64_t durable_frames);
 
