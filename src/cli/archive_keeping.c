@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <syslog.h>
@@ -108,27 +109,34 @@ who_we_are(void)
 		str_c(pw != NULL ? pw->pw_name : "") };
 }
 
+static void
+run_to_answer(const struct config *c, const char *command, const char *dir,
+    struct str request, struct audit_who who, struct buf *answer)
+{
+	struct err err = { "" };
+	enum res r = cli_become_owner(dir) == EX_OK ? RES_OK : RES_DENIED;
+	if (r == RES_OK)
+		r = run_here(c, command, dir, request, who, answer, &err);
+	if (r == RES_OK)
+		r = answer->error;
+	if (r != RES_OK)
+		buf_reset(answer);
+	fields_number(answer, "result", (uint64_t)r);
+	if (r != RES_OK)
+		fields_text(answer, "error",
+		    str_c(err.text[0] != '\0' ? err.text : res_text(r)));
+	fields_end(answer);
+}
+
 /* A child of ours: what it makes belongs to the owner of the store. */
 _Noreturn static void
 child(const struct config *c, const char *command, const char *dir,
     struct str request, int to)
 {
-	struct err err = { "" };
 	struct buf answer;
 	struct audit_who who = who_we_are();
 	buf_init(&answer, MAX_ANSWER);
-	enum res r = cli_become_owner(dir) == EX_OK ? RES_OK : RES_DENIED;
-	if (r == RES_OK)
-		r = run_here(c, command, dir, request, who, &answer, &err);
-	if (r == RES_OK)
-		r = answer.error;
-	if (r != RES_OK)
-		buf_reset(&answer);
-	fields_number(&answer, "result", (uint64_t)r);
-	if (r != RES_OK)
-		fields_text(&answer, "error",
-		    str_c(err.text[0] != '\0' ? err.text : res_text(r)));
-	fields_end(&answer);
+	run_to_answer(c, command, dir, request, who, &answer);
 	struct str s = buf_str(&answer);
 	while (s.len > 0) {
 		ssize_t n = write(to, s.ptr, s.len);
@@ -157,6 +165,14 @@ read_all(int from, struct buf *out)
 	}
 }
 
+/* Who is the owner needs no child: a third of the time of a short command. */
+static bool
+is_ours(const char *dir)
+{
+	struct stat st;
+	return stat(dir, &st) == 0 && st.st_uid == geteuid();
+}
+
 static enum res
 do_it_ourselves(const struct config *c, const char *command, const char *dir,
     struct str request, struct arena *a, struct err *err,
@@ -164,6 +180,13 @@ do_it_ourselves(const struct config *c, const char *command, const char *dir,
 {
 	int ends[2];
 	struct buf bytes;
+	if (is_ours(dir)) {
+		buf_init(&bytes, MAX_ANSWER);
+		run_to_answer(c, command, dir, request, who_we_are(), &bytes);
+		enum res r = control_read(buf_str(&bytes), a, err, out);
+		buf_done(&bytes);
+		return r;
+	}
 	if (pipe(ends) != 0)
 		return RES_IO;
 	(void)fflush(stdout);

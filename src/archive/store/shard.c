@@ -193,7 +193,9 @@ reserve(struct shard *s, uint64_t end)
 	    space > s->env->reserve_bytes ? space - s->env->reserve_bytes : 0;
 	const uint64_t steps[] = { SHARD_RESERVE_STEP, SHARD_RESERVE_SMALL,
 		1 };
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+	size_t first = s->grown ? 0 : sizeof steps / sizeof steps[0] - 1;
+	s->grown = true;
+	for (size_t i = first; i < sizeof steps / sizeof steps[0]; i++) {
 		uint64_t len = (need + steps[i] - 1) / steps[i] * steps[i];
 		if (len > usable)
 			continue;
@@ -247,6 +249,8 @@ write_group(struct shard *s, struct draft *const *group, size_t count,
 	enum res r = reserve(s, s->durable + bytes);
 	if (r != RES_OK) {
 		dedupe_cut(s->dedupe, s->durable);
+		if (r != RES_AGAIN && !is_reachable(s))
+			s->poisoned = true;
 		return r == RES_AGAIN ? r : RES_IO; /* nothing was written */
 	}
 	struct iovec *parts = calloc(count, sizeof *parts);

@@ -27,7 +27,9 @@
 #include "base/err.h"
 
 /* Space is reserved in steps: the disk is found full before the write, and
- * the size of the file does not change with every sync. */
+ * the size of the file does not change with every sync. The first time it is
+ * only what is needed: a command writes one frame and has nothing to give
+ * back. */
 #define SHARD_RESERVE_STEP ((uint64_t)64 << 20)
 #define SHARD_RESERVE_SMALL ((uint64_t)1 << 20)
 #define SHARD_TOKENIZER "hanaper1"
@@ -59,7 +61,9 @@ struct shard {
 	struct shard_header header;
 	uint64_t durable;     /* bytes acknowledged or to be */
 	uint64_t allocated;   /* size of the file */
+	bool grown;           /* more than once: reserve in steps */
 	uint64_t frames;      /* number of the next frame */
+	uint64_t indexed;     /* of them, when it was opened */
 	struct merkle tree;
 	bool holes;           /* leaves are missing: no tree head */
 	bool sealed, damaged, poisoned; /* each: no more appends */

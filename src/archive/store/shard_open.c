@@ -203,8 +203,10 @@ shard_open(const struct shard_env *env, const struct shard_entry *entry,
 		struct index_position applied;
 		uint64_t checked = 0;
 		s->header = *segment_reader_shard(reader);
-		if (index_peek(s->dir, &applied) == RES_OK)
+		if (index_peek(s->dir, &applied) == RES_OK) {
 			checked = applied.offset;
+			s->indexed = applied.frames;
+		}
 		r = shard_notes_read(s);
 		const struct recover_seen seen = { remember, s->dedupe,
 			remember_note, s, s->notes.size };

@@ -108,6 +108,8 @@ start_writer(struct store *s, const char *family, struct err *err,
 		.roll_bytes = s->roll_bytes,
 		.retry_us = s->retry_us,
 		.without_index = s->without_index,
+		.lazy_index = s->on_demand &&
+		    strcmp(family, STORE_AUDIT_FAMILY) == 0,
 		.clock = s->clock,
 		.by_date = s->by_date ||
 		    strcmp(family, STORE_IMPORT_FAMILY) == 0,

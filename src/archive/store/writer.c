@@ -133,6 +133,7 @@ writer_new(
 	w->clock = o->clock;
 	w->by_date = o->by_date;
 	w->without_index = o->without_index;
+	w->lazy_index = o->lazy_index;
 	leaving_init(&w->leaving);
 	w->last = &w->first;
 	w->train_at = TRAINER_FIRST_FRAMES;

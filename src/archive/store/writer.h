@@ -19,6 +19,8 @@
 #define WRITER_MAX_GROUP  256                  /* frames a sync */
 #define WRITER_MAX_BYTES  ((uint64_t)16 << 20) /* of them */
 #define WRITER_RETRY_US   1000000
+/* Each is checked again at the next start (see lazy_index). */
+#define WRITER_LAZY_FRAMES 64
 
 struct writer;
 
@@ -29,6 +31,9 @@ struct writer_options {
 	int64_t retry_us;            /* 0 = WRITER_RETRY_US */
 	struct clock clock;
 	bool without_index;          /* no appliers */
+	/* an applier only for WRITER_LAZY_FRAMES or more: this process writes
+	 * a frame or two, another one will index them */
+	bool lazy_index;
 	/* a shard for each month that messages come from (imports) */
 	bool by_date;
 };

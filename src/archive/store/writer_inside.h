@@ -33,7 +33,7 @@ struct writer {
 	uint64_t roll_bytes;
 	int64_t retry_us;
 	struct clock clock;
-	bool by_date, without_index;
+	bool by_date, without_index, lazy_index;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards the queue, stop and counters */
 	pthread_cond_t work;

@@ -52,6 +52,8 @@ follow(struct writer *w, const struct shard *s)
 		.alarm = w->env.alarm,
 		.alarm_context = w->env.alarm_context,
 	};
+	if (w->lazy_index && s->frames - s->indexed < WRITER_LAZY_FRAMES)
+		return NULL;
 	if (!w->without_index && applier_start(&o, &err, &a) != RES_OK)
 		shard_alarm(&w->env, "%s: no index: %s", s->dir, err.text);
 	return a;
