@@ -103,10 +103,11 @@ writer_main(void *arg)
 		publish_head(w);
 		if (w->group[0]->draft != NULL)
 			count_group(w, count);
-		for (size_t i = 0; i < count; i++) {
-			w->group[i]->done = true;
-			pthread_cond_signal(&w->group[i]->wake);
-		}
+		/* woken with the lock held, each would only wait for it */
+		pthread_mutex_unlock(&w->mutex);
+		for (size_t i = 0; i < count; i++)
+			sem_post(&w->group[i]->done);
+		pthread_mutex_lock(&w->mutex);
 	}
 	pthread_mutex_unlock(&w->mutex);
 	return NULL;
@@ -188,15 +189,15 @@ writer_free(struct writer **writer)
 void
 writer_do_job(struct writer *w, struct job *j)
 {
-	pthread_cond_init(&j->wake, NULL);
+	(void)sem_init(&j->done, 0, 0); /* fails for shared ones only */
 	pthread_mutex_lock(&w->mutex);
 	*w->last = j;
 	w->last = &j->next;
-	pthread_cond_signal(&w->work);
-	while (!j->done)
-		pthread_cond_wait(&j->wake, &w->mutex);
 	pthread_mutex_unlock(&w->mutex);
-	pthread_cond_destroy(&j->wake);
+	pthread_cond_signal(&w->work);
+	while (sem_wait(&j->done) != 0)
+		; /* a signal */
+	(void)sem_destroy(&j->done);
 }
 
 enum res

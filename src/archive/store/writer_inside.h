@@ -6,6 +6,7 @@
 #define ARCHIVE_WRITER_INSIDE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "archive/index/applier.h"
 #include "archive/store/leaving.h"
@@ -19,8 +20,7 @@ struct job {
 	struct str note;
 	uint32_t shard;
 	struct job *next;
-	pthread_cond_t wake;
-	bool done;
+	sem_t done;
 	enum res result;
 	uint64_t id;
 	bool moved; /* its body file stands in the shard */
