@@ -5,10 +5,10 @@
 #include "archive/store/store.h"
 #include "archive_test.h"
 
-/* Submit a body with this META. */
+/* Submit a body with this META; type 0 is a message. */
 static inline enum res
-test_submit(struct store *s, const char *family, int64_t time_us,
-    struct str meta, struct str body, uint64_t *out_id)
+test_submit_as(struct store *s, uint8_t type, const char *family,
+    int64_t time_us, struct str meta, struct str body, uint64_t *out_id)
 {
 	struct arena *a = arena_new(0);
 	struct spool *sp = spool_new(a, s);
@@ -16,11 +16,19 @@ test_submit(struct store *s, const char *family, int64_t time_us,
 	sink_push(spool_sink(sp), body.ptr, body.len);
 	enum res r = sink_finish(spool_sink(sp));
 	const struct store_message m = { .family = family, .time_us = time_us,
-		.meta = meta, .body = sp };
+		.meta = meta, .body = sp, .type = type };
 	if (r == RES_OK)
 		r = store_submit(s, &m, out_id);
 	arena_free(&a);
 	return r;
+}
+
+static inline enum res
+test_submit(struct store *s, const char *family, int64_t time_us,
+    struct str meta, struct str body, uint64_t *out_id)
+{
+	return test_submit_as(
+	    s, 0, family, time_us, meta, body, out_id);
 }
 
 /* How often contents stand in a store: one entry a message frame. */

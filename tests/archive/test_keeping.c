@@ -83,6 +83,32 @@ say_fault(void *context, const struct verify_fault *f)
 	print_error("%s: %s\n", what, f->text);
 }
 
+struct counting {
+	const char *begins;
+	uint64_t count;
+};
+
+static void
+count_fault(void *context, const struct verify_fault *f)
+{
+	struct counting *c = context;
+	c->count += str_starts(str_c(f->text), str_c(c->begins));
+}
+
+/* How many findings begin so; there must be no others. */
+static uint64_t
+verify_faults(const char *path, const char *begins)
+{
+	struct err err = { "" };
+	struct verify_counts n;
+	struct counting c = { begins, 0 };
+	const struct verify_options o = { .fault = count_fault,
+		.context = &c };
+	assert_ok(verify_store(path, &o, &err, &n));
+	assert_int_equal(n.faults, c.count);
+	return c.count;
+}
+
 static void
 assert_verified(const char *path, const char *what, uint64_t *out_erased)
 {
@@ -536,6 +562,58 @@ test_held_proof(void **state)
 	scratch_remove(path);
 }
 
+/* Verify names each held frame that does not prove what it says. */
+static void
+test_held_proof_damaged(void **state)
+{
+	static const enum held_tag tags[] = { HELD_UUID, HELD_SHARD,
+		HELD_HEADER, HELD_SALTS, HELD_SIZE, HELD_ROOT, HELD_PATH };
+	(void)state;
+	char path[PATH_MAX], dir[PATH_MAX];
+	struct expire_item *items;
+	size_t count;
+	struct err err = { "" };
+	struct segment_reader *r;
+	struct segment_frame f;
+	struct segment_content c;
+	struct arena *a = arena_new(0);
+	struct buf body;
+	uint64_t id;
+	buf_init(&body, 1 << 20);
+	scratch_make(path);
+	fill_months(path);
+	struct store *s = open_store(path, NULL);
+	assert_ok(expire(s, false, a, &items, &count));
+	assert_ok(io_path(dir, "%s/families/hold/2026-02.1", path));
+	assert_ok(segment_reader_open(dir, NULL, &err, &r));
+	assert_ok(segment_reader_find(r, 0, &f));
+	assert_ok(segment_reader_load(r, a, &f, &err, &c));
+	assert_ok(segment_reader_body(r, &f, &err, sink_buf(a, &body)));
+	segment_reader_close(&r);
+	for (size_t i = 0; i <= sizeof tags / sizeof tags[0]; i++) {
+		struct str meta = arena_dup(a, c.meta);
+		struct str b = arena_dup(a, buf_str(&body));
+		bool is_body = i == sizeof tags / sizeof tags[0];
+		struct str at = is_body ? b : record_find(meta, tags[i]);
+		assert_true(at.len > 0);
+		/* of a header, the leaf: its tag is of a nonce that is gone */
+		size_t last = !is_body && tags[i] == HELD_HEADER ? 72 : at.len - 1;
+		((char *)(uintptr_t)at.ptr)[last] ^= 1;
+		assert_ok(test_submit_as(s, FRAME_HELD, STORE_HOLD_FAMILY,
+		    f.header.time_us, meta, b, &id));
+		store_close(&s);
+		uint64_t faults = verify_faults(path, "held: ");
+		if (faults != i + 1)
+			fail_msg("change %zu: %llu found", i,
+			    (unsigned long long)faults);
+		s = open_store(path, NULL);
+	}
+	store_close(&s);
+	buf_done(&body);
+	arena_free(&a);
+	scratch_remove(path);
+}
+
 int
 main(void)
 {
@@ -548,6 +626,7 @@ main(void)
 		cmocka_unit_test(test_expire_killed),
 		cmocka_unit_test(test_expire_power_cut),
 		cmocka_unit_test(test_held_proof),
+		cmocka_unit_test(test_held_proof_damaged),
 	};
 	return cmocka_run_group_tests_name(
 	    "archive/keeping", tests, NULL, NULL);

@@ -9,7 +9,7 @@ struct rebuild {
 	struct segment_reader *reader;
 	struct entry_builder *builder;
 	struct index_writer *index;
-	uint64_t at, frames;
+	struct segment_walk walk;
 };
 
 /* Frames that cannot be read have no entry: whoever asks for those that are
@@ -36,17 +36,6 @@ add_frame(struct rebuild *b, const struct segment_frame *f, struct err *err)
 	return r;
 }
 
-/* The next whole frame; RES_NOTFOUND: the end. */
-static enum res
-next_frame(struct rebuild *b, struct segment_frame *out)
-{
-	enum res r = segment_reader_at(b->reader, b->at, out);
-	if (r == RES_CORRUPT || r == RES_UNSUPPORTED)
-		r = segment_reader_resync(
-		    b->reader, b->at + 8, b->frames, out);
-	return r;
-}
-
 static enum res
 add_batch(struct rebuild *b, struct err *err)
 {
@@ -54,19 +43,17 @@ add_batch(struct rebuild *b, struct err *err)
 	enum res r = index_begin(b->index, err);
 	bool end = false;
 	for (int i = 0; r == RES_OK && i < BATCH && !end; i++) {
-		r = next_frame(b, &f);
+		r = segment_reader_next(b->reader, &b->walk, &f);
 		end = r == RES_NOTFOUND;
-		if (r == RES_OK && f.offset > b->at)
-			r = index_note_damage(b->index, b->at, f.offset, err);
+		if (r == RES_OK && f.offset > b->walk.from)
+			r = index_note_damage(
+			    b->index, b->walk.from, f.offset, err);
 		if (r == RES_OK)
 			r = add_frame(b, &f, err);
-		if (r == RES_OK) {
-			b->at = segment_frame_end(&f);
-			b->frames = f.header.number + 1;
-		}
 	}
 	if (r == RES_OK || end)
-		r = index_commit(b->index, b->at, b->frames, err);
+		r = index_commit(
+		    b->index, b->walk.at, b->walk.next, err);
 	else
 		index_rollback(b->index);
 	return r == RES_OK && end ? RES_NOTFOUND : r;
@@ -75,7 +62,7 @@ add_batch(struct rebuild *b, struct err *err)
 enum res
 rebuild_index(const char *dir, const atomic_bool *stop, struct err *err)
 {
-	struct rebuild b = { .at = SHARD_HEADER_BYTES,
+	struct rebuild b = { .walk = SEGMENT_WALK,
 		.builder = entry_builder_new() };
 	enum res r = b.builder != NULL ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
@@ -101,16 +88,16 @@ segment_end(const char *dir, uint64_t *out)
 {
 	struct segment_frame f;
 	struct err ignored = { "" };
-	struct rebuild b = { .at = SHARD_HEADER_BYTES };
-	enum res r = segment_reader_open(dir, NULL, &ignored, &b.reader);
+	struct segment_reader *reader;
+	struct segment_walk w = SEGMENT_WALK;
+	enum res r = segment_reader_open(dir, NULL, &ignored, &reader);
 	if (r != RES_OK)
 		return r;
-	while ((r = next_frame(&b, &f)) == RES_OK) {
-		b.at = segment_frame_end(&f);
-		b.frames = f.header.number + 1;
-	}
-	segment_reader_close(&b.reader);
-	*out = b.at;
+	do
+		r = segment_reader_next(reader, &w, &f);
+	while (r == RES_OK);
+	segment_reader_close(&reader);
+	*out = w.at;
 	return r == RES_NOTFOUND ? RES_OK : r;
 }
 

@@ -129,25 +129,18 @@ walk_shard(struct walk *w, const char *dir)
 	struct segment_reader *reader;
 	struct segment_frame f;
 	struct err ignored = { "" };
-	uint64_t at = SHARD_HEADER_BYTES, next = 0;
+	struct segment_walk at = SEGMENT_WALK;
 	enum res r = segment_reader_open(dir, NULL, &ignored, &reader);
 	if (r != RES_OK) {
 		w->unreadable++;
 		return r == RES_NOMEM ? r : RES_OK;
 	}
-	while (!w->stop) {
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT || r == RES_UNSUPPORTED) {
-			w->unreadable++;
-			r = segment_reader_resync(reader, at + 8, next, &f);
-		}
+	while (!w->stop && r == RES_OK) {
+		r = segment_reader_next(reader, &at, &f);
 		if (r == RES_OK)
 			r = visit(w, reader, &f);
-		if (r != RES_OK)
-			break;
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
 	}
+	w->unreadable += at.damaged;
 	segment_reader_close(&reader);
 	return r == RES_NOTFOUND || r == RES_CORRUPT ? RES_OK : r;
 }

@@ -163,33 +163,29 @@ static enum res
 durable_end(struct copy *c, uint64_t *out)
 {
 	struct segment_frame f;
-	uint64_t at = c->state.bytes > 0 ? c->state.bytes : SHARD_HEADER_BYTES;
-	uint64_t known = applied_offset(c), end = at, next = c->state.frames;
+	struct segment_walk w = { .next = c->state.frames,
+		.at = c->state.bytes > 0 ? c->state.bytes :
+					   SHARD_HEADER_BYTES };
+	uint64_t known = applied_offset(c), end = w.at;
+	enum res r;
 	if (c->b->successor > known)
 		known = c->b->successor;
-	for (;;) {
-		enum res r = segment_reader_at(c->src, at, &f);
-		if (r == RES_CORRUPT)
-			r = segment_reader_resync(c->src, at + 8, next, &f);
-		if (r == RES_NOTFOUND)
-			break;
-		if (r != RES_OK)
-			return r;
-		at = segment_frame_end(&f);
-		next = f.header.number + 1;
+	while ((r = segment_reader_next(c->src, &w, &f)) == RES_OK) {
 		if (f.header.durable_upto > known)
 			known = f.header.durable_upto;
-		if (at <= known)
-			end = at;
+		if (w.at <= known)
+			end = w.at;
 	}
-	if (known > at) { /* the last frame is not whole, or cut off */
+	if (r != RES_NOTFOUND)
+		return r;
+	if (known > w.at) { /* the last frame is not whole, or cut off */
 		c->b->counts->damaged++;
 		backup_say(c->b->o,
 		    "%s/segment: damaged at %" PRIu64 " to %" PRIu64,
-		    c->b->from, at, known);
+		    c->b->from, w.at, known);
 	}
-	c->b->complete = end == at;
-	c->b->counts->waiting += at - end;
+	c->b->complete = end == w.at;
+	c->b->counts->waiting += w.at - end;
 	*out = end;
 	return RES_OK;
 }

@@ -91,20 +91,11 @@ static void
 segment_end(struct shard_view *v, uint64_t *out_end, uint64_t *out_frames)
 {
 	struct segment_frame f;
-	uint64_t at = SHARD_HEADER_BYTES, end = at;
-	*out_frames = 0;
-	for (;;) {
-		enum res r = segment_reader_at(v->segment, at, &f);
-		if (r == RES_CORRUPT || r == RES_NOTFOUND ||
-		    r == RES_UNSUPPORTED)
-			r = segment_reader_resync(
-			    v->segment, at, *out_frames, &f);
-		if (r != RES_OK)
-			break;
-		at = end = segment_frame_end(&f);
-		*out_frames = f.header.number + 1;
-	}
-	*out_end = end;
+	struct segment_walk w = SEGMENT_WALK;
+	while (segment_reader_next(v->segment, &w, &f) == RES_OK)
+		;
+	*out_end = w.at;
+	*out_frames = w.next;
 }
 
 static enum res

@@ -247,18 +247,14 @@ static enum res
 count_frames(struct segment_reader *reader, uint64_t *out)
 {
 	struct segment_frame f;
-	uint64_t at = SHARD_HEADER_BYTES, next = 0;
+	struct segment_walk w = SEGMENT_WALK;
 	enum res r;
-	for (;;) {
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT)
-			r = segment_reader_resync(reader, at + 8, next, &f);
-		if (r != RES_OK)
-			break;
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
-	}
-	*out = next;
+	do
+		r = segment_reader_next(reader, &w, &f);
+	while (r == RES_OK);
+	*out = w.next;
+	if (w.later > 0) /* it may deliver what is to go */
+		return RES_UNSUPPORTED;
 	return r == RES_NOTFOUND ? RES_OK : r;
 }
 
@@ -334,21 +330,14 @@ list_frames(struct part *p, struct arena *a, struct segment_reader *reader,
     const uint8_t *chosen, uint64_t frames)
 {
 	struct segment_frame f;
-	uint64_t at = SHARD_HEADER_BYTES, next = 0;
+	struct segment_walk w = SEGMENT_WALK;
 	p->frames = arena_array(a, ERASE_MAX_FRAMES, sizeof *p->frames);
 	p->files = arena_array(a, ERASE_MAX_FRAMES, sizeof *p->files);
 	if (p->frames == NULL || p->files == NULL)
 		return RES_NOMEM;
 	enum res r;
-	for (;;) {
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT)
-			r = segment_reader_resync(reader, at + 8, next, &f);
-		if (r != RES_OK)
-			break;
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
-		if (!is_mail(&f) || next > frames ||
+	while ((r = segment_reader_next(reader, &w, &f)) == RES_OK) {
+		if (!is_mail(&f) || w.next > frames ||
 		    erasures_have(&p->erasures, f.header.number))
 			continue;
 		uint64_t content = content_of(reader, &f);

@@ -211,19 +211,12 @@ look_at_held(struct copy *c, const char *dir)
 	struct segment_reader *reader;
 	struct segment_frame f;
 	struct err ignored = { "" };
-	uint64_t at = SHARD_HEADER_BYTES, next = 0;
+	struct segment_walk w = SEGMENT_WALK;
 	const struct shard_header *own = segment_reader_shard(c->reader);
 	enum res r = segment_reader_open(dir, NULL, &ignored, &reader);
 	if (r != RES_OK)
 		return r == RES_NOMEM ? r : RES_OK;
-	for (;;) {
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT)
-			r = segment_reader_resync(reader, at + 8, next, &f);
-		if (r != RES_OK)
-			break;
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
+	while ((r = segment_reader_next(reader, &w, &f)) == RES_OK) {
 		if (f.header.type != FRAME_HELD)
 			continue;
 		struct segment_content content;
@@ -274,7 +267,7 @@ copy_all(struct copy *c, struct err *err)
 	enum res r;
 	for (;;) {
 		r = segment_reader_at(c->reader, at, &f);
-		if (r == RES_CORRUPT) {
+		if (r == RES_CORRUPT || r == RES_UNSUPPORTED) {
 			err_set(err, "%s: damaged at %llu, and what stood "
 				     "there may be held", c->entry->dir,
 			    (unsigned long long)at);

@@ -111,7 +111,8 @@ list_frames(const struct shard_entry *e, struct err *err,
 	struct segment_reader *reader = NULL;
 	struct segment_frame f;
 	struct erasures erased;
-	uint64_t at = SHARD_HEADER_BYTES, next = 0, cap = 0;
+	struct segment_walk w = SEGMENT_WALK;
+	uint64_t cap = 0;
 	struct arena *a = arena_new(ERASURES_ARENA);
 	enum res r = a != NULL ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
@@ -119,15 +120,11 @@ list_frames(const struct shard_entry *e, struct err *err,
 	if (r == RES_OK)
 		r = segment_reader_open(e->dir, NULL, err, &reader);
 	while (r == RES_OK) {
-		r = segment_reader_at(reader, at, &f);
-		if (r == RES_CORRUPT || r == RES_UNSUPPORTED)
-			r = segment_reader_resync(reader, at + 8, next, &f);
+		r = segment_reader_next(reader, &w, &f);
 		if (r != RES_OK)
 			break;
-		next = f.header.number + 1;
-		at = segment_frame_end(&f);
-		if (next > cap) {
-			uint64_t more = next * 2 < 1024 ? 1024 : next * 2;
+		if (w.next > cap) {
+			uint64_t more = w.next * 2 < 1024 ? 1024 : w.next * 2;
 			uint16_t *by = realloc(
 			    out->by, (size_t)more * sizeof *by);
 			if (by == NULL) {
@@ -138,7 +135,7 @@ list_frames(const struct shard_entry *e, struct err *err,
 			out->by = by;
 			cap = more;
 		}
-		out->frames = next;
+		out->frames = w.next;
 		bool mail = f.header.type == FRAME_MESSAGE ||
 		    f.header.type == FRAME_DELIVERY ||
 		    f.header.type == FRAME_HELD;

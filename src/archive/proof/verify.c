@@ -166,9 +166,11 @@ check_frame(struct verify *v, const struct segment_frame *f)
 			verify_check_key_frame(v, f, c.meta);
 		if (f->header.type == FRAME_SEAL && !erased)
 			check_seal(v, f, c.meta);
+		if (f->header.type == FRAME_HELD && !erased)
+			r = verify_check_held(v, f, &c);
 	}
 	arena_free(&a);
-	return RES_OK;
+	return r == RES_CORRUPT ? RES_OK : r;
 }
 
 /* The frame at v->at; when a writer is at work, again until it is whole. */

@@ -1,8 +1,9 @@
 /* Reading all of a store and naming what is wrong (archive.md §6): headers and
  * the chain between them, every frame's tag, number, CRCs and leaf, every
  * body, the tree against each note, the notes' signatures against the keys
- * that the shard names, the keys against the keys before them, and what was
- * erased against the intents to erase.
+ * that the shard names, the keys against the keys before them, what was erased
+ * against the intents to erase, and held frames against what they were copied
+ * from.
  *
  * Needs no lock. In a shard that is being written, what looks wrong is looked
  * at again before it is said. */

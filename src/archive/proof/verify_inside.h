@@ -1,6 +1,6 @@
 /* What the parts of verify know of each other: the walk over frames (verify.c),
  * headers and their chain (verify_headers.c), notes and keys (verify_notes.c),
- * erasures (verify_erased.c). Every finding goes through the two `_fault`. */
+ * erasures (verify_erased.c), held frames (verify_held.c). Every finding goes through the two `_fault`. */
 #ifndef ARCHIVE_VERIFY_INSIDE_H
 #define ARCHIVE_VERIFY_INSIDE_H
 
@@ -86,6 +86,12 @@ void verify_check_key_frame(
     struct verify *v, const struct segment_frame *f, struct str meta);
 /* All frames were seen: check the signatures. How many frames are signed. */
 uint64_t verify_judge_notes(struct verify *v);
+
+/* --- what is held --- */
+
+/* A held frame that was loaded whole: does it prove what it says? */
+HN_CHECK enum res verify_check_held(struct verify *v,
+    const struct segment_frame *f, const struct segment_content *c);
 
 /* --- what was erased --- */
 

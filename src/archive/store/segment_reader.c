@@ -276,6 +276,24 @@ segment_reader_resync(struct segment_reader *r, uint64_t offset,
 	}
 }
 
+enum res
+segment_reader_next(struct segment_reader *r, struct segment_walk *w,
+    struct segment_frame *out)
+{
+	enum res res = segment_reader_at(r, w->at, out);
+	w->from = w->at;
+	if (res == RES_CORRUPT || res == RES_UNSUPPORTED) {
+		w->damaged++;
+		w->later += res == RES_UNSUPPORTED;
+		res = segment_reader_resync(r, w->at + 8, w->next, out);
+	}
+	if (res != RES_OK)
+		return res;
+	w->at = segment_frame_end(out);
+	w->next = out->header.number + 1;
+	return RES_OK;
+}
+
 /* The last mark at or before `number`. */
 static uint64_t
 nearest(const struct segment_reader *r, uint64_t number)
@@ -295,21 +313,16 @@ enum res
 segment_reader_find(
     struct segment_reader *r, uint64_t number, struct segment_frame *out)
 {
-	uint64_t offset = nearest(r, number), least = 0;
-	for (;;) {
-		struct segment_frame f;
-		enum res res = segment_reader_at(r, offset, &f);
-		if (res == RES_CORRUPT || res == RES_UNSUPPORTED)
-			res = segment_reader_resync(r, offset + 8, least, &f);
-		if (res != RES_OK)
-			return res;
-		if (f.header.number == number) {
-			*out = f;
-			return RES_OK;
-		}
-		if (f.header.number > number)
-			return RES_NOTFOUND; /* lost to damage */
-		offset = segment_frame_end(&f);
-		least = f.header.number + 1;
-	}
+	struct segment_walk w = { .at = nearest(r, number) };
+	struct segment_frame f;
+	enum res res;
+	do
+		res = segment_reader_next(r, &w, &f);
+	while (res == RES_OK && f.header.number < number);
+	if (res != RES_OK)
+		return res;
+	if (f.header.number > number)
+		return RES_NOTFOUND; /* lost to damage */
+	*out = f;
+	return RES_OK;
 }

@@ -94,6 +94,23 @@ HN_CHECK enum res segment_reader_at(
  * this very shard stand in a body. */
 HN_CHECK enum res segment_reader_resync(struct segment_reader *r,
     uint64_t offset, uint64_t least, struct segment_frame *out);
+/* All frames from one place on, damage passed over:
+ *
+ *   struct segment_walk w = SEGMENT_WALK;
+ *   while ((r = segment_reader_next(sr, &w, &f)) == RES_OK)
+ *           ...
+ *   RES_NOTFOUND: the end. */
+struct segment_walk {
+	uint64_t at;      /* the next frame should be here ... */
+	uint64_t next;    /* ... with this number */
+	uint64_t from;    /* up to the frame nothing could be read from here */
+	uint64_t damaged; /* places passed over, the last at the end perhaps */
+	uint64_t later;   /* ... of these, frames of a later version */
+};
+#define SEGMENT_WALK ((struct segment_walk){ .at = SHARD_HEADER_BYTES })
+HN_CHECK enum res segment_reader_next(struct segment_reader *r,
+    struct segment_walk *w, struct segment_frame *out);
+
 /* The frame of this number, walking from the nearest one seen before (faster
  * with the offset from an index). RES_NOTFOUND. */
 HN_CHECK enum res segment_reader_find(
