@@ -142,6 +142,9 @@ fields_read(struct str *rest, struct arena *a, struct fields *out)
 		return RES_NOMEM;
 	while (str_split(&s, '\n', &line) && line.len > 0) {
 		enum res r = read_line(line, a, &f.items[f.count++]);
+		if (r == RES_SYNTAX)
+			*rest = str_skip(
+			    *rest, (size_t)(line.ptr - rest->ptr));
 		if (r != RES_OK)
 			return r;
 	}

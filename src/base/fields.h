@@ -33,7 +33,8 @@ struct fields {
 };
 
 /* Cut one record from `rest`, with its texts in `a`. RES_NOTFOUND: nothing is
- * left; RES_SYNTAX: no record, or none that ends; RES_LIMIT. */
+ * left; RES_SYNTAX: no record (`rest` is then at the line at fault), or none
+ * that ends; RES_LIMIT. */
 HN_CHECK enum res fields_read(
     struct str *rest, struct arena *a, struct fields *out);
 

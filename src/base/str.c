@@ -136,6 +136,19 @@ str_split(struct str *rest, char sep, struct str *out)
 	return true;
 }
 
+size_t
+str_line_at(struct str text, const char *at)
+{
+	size_t line = 1;
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.ptr + i == at)
+			break;
+		line += text.ptr[i] == '\n' &&
+		    (i + 1 < text.len || at != NULL);
+	}
+	return line;
+}
+
 enum res
 str_to_u64(struct str s, uint64_t max, uint64_t *out)
 {

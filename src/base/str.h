@@ -76,6 +76,9 @@ struct str str_trim(struct str s);
  * "a", "", "b"; "" gives one empty part. */
 bool str_split(struct str *rest, char sep, struct str *out);
 
+/* Which line of `text`, from 1, the byte at `at` stands in; NULL: the last. */
+size_t str_line_at(struct str text, const char *at);
+
 /* Decimal digits only, no sign or blank, at least one; RES_LIMIT above max. */
 HN_CHECK enum res str_to_u64(struct str s, uint64_t max, uint64_t *out);
 

@@ -62,7 +62,8 @@ state_write(const struct backup_shard *b, const struct backup_state *s)
 }
 
 static bool
-state_peak(struct str index, struct str hex, struct merkle *tree)
+state_peak(struct str index, struct str hex, struct merkle *tree,
+    uint64_t *peaks)
 {
 	uint64_t i;
 	struct buf hash;
@@ -73,19 +74,20 @@ state_peak(struct str index, struct str hex, struct merkle *tree)
 	    hash.len == LEAF_HASH_BYTES;
 	if (good)
 		memcpy(tree->peaks[i], hash.ptr, LEAF_HASH_BYTES);
+	*peaks |= (uint64_t)1 << i;
 	buf_done(&hash);
 	return good;
 }
 
 static bool
-state_line(struct str line, struct backup_state *s)
+state_line(struct str line, struct backup_state *s, uint64_t *peaks)
 {
 	struct str name;
 	uint64_t n;
 	if (!str_split(&line, ' ', &name))
 		return false;
 	if (str_starts(name, STR("peak")))
-		return state_peak(str_skip(name, 4), line, &s->tree);
+		return state_peak(str_skip(name, 4), line, &s->tree, peaks);
 	if (str_to_u64(line, INT64_MAX, &n) != RES_OK)
 		return false;
 	if (str_eq(name, STR("bytes")))
@@ -102,10 +104,31 @@ state_line(struct str line, struct backup_state *s)
 }
 
 enum res
+backup_state_parse(struct str text, struct backup_state *out)
+{
+	struct backup_state s = { .bytes = 0 };
+	struct str rest = text, line;
+	uint64_t peaks = 0;
+	if (!str_ends(text, STR("\nend\n")) ||
+	    !str_split(&rest, '\n', &line) ||
+	    !str_eq(line, str_c(state_head)))
+		return RES_CORRUPT;
+	while (str_split(&rest, '\n', &line) && !str_eq(line, STR("end")))
+		if (!state_line(line, &s, &peaks))
+			return RES_CORRUPT;
+	/* nothing behind the end, and numbers that fit each other */
+	if (rest.len > 0 || s.bytes < SHARD_HEADER_BYTES ||
+	    s.last >= s.bytes || peaks != s.tree.count ||
+	    (!s.holes && s.tree.count != s.frames))
+		return RES_CORRUPT;
+	*out = s;
+	return RES_OK;
+}
+
+enum res
 backup_state_read(const char *dir, struct backup_state *out)
 {
 	char path[PATH_MAX], text[STATE_MAX];
-	struct backup_state s = { .bytes = 0 };
 	enum res r = io_path(path, "%s/" BACKUP_STATE, dir);
 	if (r != RES_OK)
 		return r;
@@ -117,18 +140,7 @@ backup_state_read(const char *dir, struct backup_state *out)
 	close(fd);
 	if (r != RES_OK)
 		return r;
-	struct str rest = str_of(text, len), line;
-	if (!str_ends(rest, STR("\nend\n")) ||
-	    !str_split(&rest, '\n', &line) ||
-	    !str_eq(line, str_c(state_head)))
-		return RES_CORRUPT;
-	while (str_split(&rest, '\n', &line) && !str_eq(line, STR("end")))
-		if (!state_line(line, &s))
-			return RES_CORRUPT;
-	if (s.bytes < SHARD_HEADER_BYTES)
-		return RES_CORRUPT;
-	*out = s;
-	return RES_OK;
+	return backup_state_parse(str_of(text, len), out);
 }
 
 /* --- how far --------------------------------------------------------------- */

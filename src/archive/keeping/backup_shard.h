@@ -19,6 +19,10 @@ struct backup_state {
 HN_CHECK enum res backup_state_read(
     const char *dir, struct backup_state *out);
 
+/* The text of the file. RES_CORRUPT. */
+HN_CHECK enum res backup_state_parse(
+    struct str text, struct backup_state *out);
+
 struct backup_shard {
 	const struct backup_options *o;
 	struct backup_counts *counts;

@@ -55,27 +55,39 @@ read_head(const struct fields *f, struct arena *a, struct erasures *out)
 	return read_token(token, out->token);
 }
 
-static enum res
-parse(struct str text, struct arena *a, struct erasures *out)
+enum res
+erasures_parse(struct str text, const char *path, struct arena *a,
+    struct err *err, struct erasures *out)
 {
 	struct fields f;
+	struct str rest = text, last = text;
 	struct erasures e = { .count = 0 };
-	enum res r = fields_read(&text, a, &f);
+	enum res r = fields_read(&rest, a, &f);
 	if (r == RES_OK)
 		r = read_head(&f, a, &e);
-	if (r == RES_OK && e.count > text.len)
+	if (r == RES_OK && e.count > rest.len)
 		r = RES_CORRUPT; /* cut off */
 	if (r == RES_OK) {
 		e.frames = arena_array(a, e.count + 1, sizeof *e.frames);
 		r = e.frames != NULL ? RES_OK : RES_NOMEM;
 	}
 	for (size_t i = 0; r == RES_OK && i < e.count; i++) {
-		r = fields_read(&text, a, &f);
+		last = rest;
+		r = fields_read(&rest, a, &f);
 		if (r == RES_OK)
 			r = read_frame(&f, &e.frames[i]);
 	}
+	if (r == RES_OK && rest.len > 0)
+		r = RES_CORRUPT;
+	if (r == RES_SYNTAX)
+		last = rest;
+	if (r == RES_NOTFOUND || r == RES_SYNTAX)
+		r = RES_CORRUPT;
 	if (r == RES_OK)
 		*out = e;
+	else
+		err_set(err, "%s:%zu: %s", path, str_line_at(text, last.ptr),
+		    res_text(r));
 	return r;
 }
 
@@ -92,9 +104,7 @@ erasures_read(const char *shard_dir, struct arena *a, struct err *err,
 	if (r == RES_NOTFOUND)
 		return RES_OK;
 	if (r == RES_OK)
-		r = parse(text, a, out);
-	if (r == RES_NOTFOUND || r == RES_SYNTAX)
-		r = RES_CORRUPT;
+		r = erasures_parse(text, path, a, err, out);
 	if (r != RES_OK)
 		err_set(err, "%s: %s", path, res_text(r));
 	return r;

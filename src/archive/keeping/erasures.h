@@ -37,6 +37,9 @@ struct erasures {
 /* In `a`; without a file there are none. RES_CORRUPT with a line. */
 HN_CHECK enum res erasures_read(const char *shard_dir, struct arena *a,
     struct err *err, struct erasures *out);
+/* The text of the file, `path` for messages; views into it. */
+HN_CHECK enum res erasures_parse(struct str text, const char *path,
+    struct arena *a, struct err *err, struct erasures *out);
 /* Durable, or as it was. */
 HN_CHECK enum res erasures_write(const struct archive_io *io,
     const char *shard_dir, const struct erasures *e);

@@ -28,32 +28,54 @@ hold_name_valid(struct str name)
 }
 
 static enum res
-parse(struct str text, struct arena *a, struct holds *out)
+read_hold(struct str *rest, struct arena *a, struct hold *out)
 {
 	struct fields f;
-	enum res r = fields_read(&text, a, &f);
+	enum res r = fields_read(rest, a, &f);
+	if (r != RES_OK)
+		return r;
+	*out = (struct hold){ .name = fields_get(&f, "name"),
+		.query = fields_get(&f, "query"),
+		.login = fields_get(&f, "login"),
+		.uid = (uint32_t)fields_get_number(&f, "uid"),
+		.created_us = (int64_t)fields_get_number(&f, "created") };
+	return hold_name_valid(out->name) ? RES_OK : RES_CORRUPT;
+}
+
+enum res
+holds_parse(struct str text, const char *path, struct arena *a,
+    struct err *err, struct holds *out)
+{
+	struct fields f;
+	struct str rest = text, last = text;
+	struct holds h = { .count = 0 };
+	enum res r = fields_read(&rest, a, &f);
 	if (r == RES_OK && fields_get_number(&f, "holds") != 1)
 		r = RES_UNSUPPORTED;
 	uint64_t count = r == RES_OK ? fields_get_number(&f, "count") : 0;
 	if (r == RES_OK && count > HOLDS_MAX)
 		r = RES_LIMIT;
-	out->items = arena_array(a, (size_t)count + 1, sizeof *out->items);
-	if (r == RES_OK && out->items == NULL)
-		r = RES_NOMEM;
-	for (out->count = 0; r == RES_OK && out->count < count;) {
-		r = fields_read(&text, a, &f);
-		struct hold h = { .name = fields_get(&f, "name"),
-			.query = fields_get(&f, "query"),
-			.login = fields_get(&f, "login"),
-			.uid = (uint32_t)fields_get_number(&f, "uid"),
-			.created_us =
-			    (int64_t)fields_get_number(&f, "created") };
-		if (r == RES_OK && !hold_name_valid(h.name))
-			r = RES_CORRUPT;
-		if (r == RES_OK)
-			out->items[out->count++] = h;
+	if (r == RES_OK) {
+		h.items = arena_array(a, (size_t)count + 1, sizeof *h.items);
+		r = h.items != NULL ? RES_OK : RES_NOMEM;
 	}
-	return r == RES_NOTFOUND || r == RES_SYNTAX ? RES_CORRUPT : r;
+	while (r == RES_OK && h.count < count) {
+		last = rest;
+		r = read_hold(&rest, a, &h.items[h.count++]);
+	}
+	/* one more than it says: none is dropped silently */
+	if (r == RES_OK && rest.len > 0)
+		r = RES_CORRUPT;
+	if (r == RES_SYNTAX)
+		last = rest;
+	if (r == RES_NOTFOUND || r == RES_SYNTAX)
+		r = RES_CORRUPT;
+	if (r == RES_OK)
+		*out = h;
+	else
+		err_set(err, "%s:%zu: %s", path, str_line_at(text, last.ptr),
+		    res_text(r));
+	return r;
 }
 
 enum res
@@ -69,7 +91,7 @@ holds_read(const char *store_path, struct arena *a, struct err *err,
 	if (r == RES_NOTFOUND)
 		return RES_OK;
 	if (r == RES_OK)
-		r = parse(text, a, out);
+		r = holds_parse(text, path, a, err, out);
 	if (r != RES_OK)
 		err_set(err, "%s: %s", path, res_text(r));
 	return r;

@@ -28,6 +28,9 @@ bool hold_name_valid(struct str name);
 /* In `a`. A file that cannot be read is an error: nothing may go then. */
 HN_CHECK enum res holds_read(const char *store_path, struct arena *a,
     struct err *err, struct holds *out);
+/* The text of the file, `path` for messages; views into it. */
+HN_CHECK enum res holds_parse(struct str text, const char *path,
+    struct arena *a, struct err *err, struct holds *out);
 HN_CHECK enum res holds_write(const struct archive_io *io,
     const char *store_path, const struct holds *h);
 

@@ -41,35 +41,51 @@ identity_line(struct str line, struct store_identity *id, unsigned *seen)
 		if (ok)
 			memcpy(id->uuid, b.ptr, sizeof id->uuid);
 		buf_done(&b);
+		ok = ok && (*seen & 1) == 0;
 		*seen |= 1;
 		return ok;
 	}
 	if (str_to_u64(line, UINT32_MAX, &n) != RES_OK)
 		return false;
-	if (str_eq(name, STR("epoch"))) {
+	unsigned which = str_eq(name, STR("epoch")) ? 2 :
+	    str_eq(name, STR("next-shard")) ? 4 : 0;
+	if (which == 2)
 		id->epoch = (uint32_t)n;
-		*seen |= 2;
-	} else if (str_eq(name, STR("next-shard"))) {
+	if (which == 4)
 		id->next_shard = (uint32_t)n;
-		*seen |= 4;
-	}
-	return true; /* later versions may say more */
+	bool twice = (*seen & which) != 0;
+	*seen |= which;
+	return !twice; /* what else it says is of no interest */
 }
 
-static enum res
-identity_parse(struct str text, struct store_identity *out)
+enum res
+store_identity_parse(struct str text, const char *path, struct err *err,
+    struct store_identity *out)
 {
+	static const char head[] = "hanaper-store ";
 	struct store_identity id = { .epoch = 0 };
-	struct str line;
+	struct str line, rest = text;
 	unsigned seen = 0;
-	if (!str_split(&text, '\n', &line) ||
-	    !str_eq(line, STR("hanaper-store 1")))
+	if (!str_split(&rest, '\n', &line) || !str_starts(line, str_c(head))) {
+		err_set(err, "%s:1: no archive store's", path);
 		return RES_CORRUPT;
-	while (str_split(&text, '\n', &line))
-		if (line.len > 0 && !identity_line(line, &id, &seen))
+	}
+	if (!str_eq(str_skip(line, sizeof head - 1), STR("1"))) {
+		err_set(err, "%s:1: a store of version %.*s, and this program "
+		    "knows 1", path, STR_ARG(str_skip(line, sizeof head - 1)));
+		return RES_CORRUPT;
+	}
+	while (str_split(&rest, '\n', &line))
+		if (line.len > 0 && !identity_line(line, &id, &seen)) {
+			err_set(err, "%s:%zu: damaged", path,
+			    str_line_at(text, line.ptr));
 			return RES_CORRUPT;
-	if (seen != 7 || id.epoch == 0 || id.next_shard == 0)
+		}
+	if (seen != 7 || id.epoch == 0 || id.next_shard == 0) {
+		err_set(err, "%s:%zu: uuid, epoch and next-shard do not all "
+		    "stand there", path, str_line_at(text, NULL));
 		return RES_CORRUPT;
+	}
 	*out = id;
 	return RES_OK;
 }
@@ -109,7 +125,7 @@ store_dir_identity(
 	r = io_read_some(&archive_io_system, fd, text, sizeof text, 0, &len);
 	close(fd);
 	if (r == RES_OK)
-		r = identity_parse(str_of(text, len), out);
+		r = store_identity_parse(str_of(text, len), file, err, out);
 	if (r != RES_OK)
 		err_set(err, "%s: %s", file, res_text(r));
 	return r;

@@ -30,6 +30,9 @@ struct store_identity {
 /* RES_NOTFOUND: no store; RES_CORRUPT: an identity that cannot be read. */
 HN_CHECK enum res store_dir_identity(
     const char *path, struct err *err, struct store_identity *out);
+/* The text of the file, `path` for messages. RES_CORRUPT with a line. */
+HN_CHECK enum res store_identity_parse(struct str text, const char *path,
+    struct err *err, struct store_identity *out);
 /* Make what is missing; a new store gets a random uuid. */
 HN_CHECK enum res store_dir_create(const struct archive_io *io,
     const char *path, struct err *err, struct store_identity *out);
