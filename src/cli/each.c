@@ -4,6 +4,23 @@
 
 #define PAGE 200
 
+/* What one page could not search is missing from the whole. */
+static void
+add_coverage(
+    struct search_coverage *all, const struct search_coverage *page)
+{
+	all->shards += page->shards;
+	all->offline += page->offline;
+	all->messages += page->messages;
+	all->unapplied += page->unapplied;
+	all->damaged += page->damaged;
+	all->incomplete = all->incomplete || page->incomplete;
+	if (all->why.text[0] == '\0')
+		all->why = page->why;
+	if (all->note.text[0] == '\0')
+		all->note = page->note;
+}
+
 static enum res
 one_page(struct archive_reader *r, const struct query *q, each_fn fn,
     void *context, char cursor[256], struct search_coverage *coverage,
@@ -11,15 +28,18 @@ one_page(struct archive_reader *r, const struct query *q, each_fn fn,
 {
 	const struct search_options o = { .limit = PAGE,
 		.cursor = str_c(cursor),
-		.batch = true };
+		.batch = true,
+		.going_on = true };
+	struct search_coverage page = { 0 };
 	struct search_hit *hits;
-	size_t count;
+	size_t count = 0;
 	struct str next = STR_EMPTY;
 	struct arena *a = arena_new((size_t)1 << 30);
 	if (a == NULL)
 		return RES_NOMEM;
 	enum res res = archive_search(
-	    r, a, q, &o, err, &hits, &count, &next, coverage);
+	    r, a, q, &o, err, &hits, &count, &next, &page);
+	add_coverage(coverage, &page);
 	for (size_t i = 0; res == RES_OK && i < count; i++)
 		res = fn(context, a, &hits[i]);
 	if (res == RES_OK && next.len >= 256)

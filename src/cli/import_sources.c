@@ -264,6 +264,6 @@ import_source(struct import *x, const char *source)
 	progress_clear(&x->progress);
 	x->status = cli_fail(EX_NOINPUT,
 	    "%s: a directory, but neither a Maildir nor an export: there is "
-	    "no cur and no MANIFEST in it", source);
+	    "no cur and no MANIFEST in it; name the files themselves", source);
 	return EX_OK;
 }

@@ -413,12 +413,14 @@ one_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t rows,
 }
 
 static enum res
-search_shard(struct run *run, struct shard_view *v, uint64_t below)
+search_shard(struct run *run, struct shard_view *v, uint64_t below,
+    bool covered)
 {
 	uint64_t tail_rows = 0;
 	if (v->tail != NULL)
 		tail_rows = index_position(v->tail)->messages;
-	reader_cover(v, run->coverage);
+	if (!covered)
+		reader_cover(v, run->coverage);
 	if (out_of_span(run, v))
 		return RES_OK;
 	enum res r = RES_OK;
@@ -522,12 +524,15 @@ run_all(struct run *run)
 		struct shard_view *v = &run->reader->shards[i];
 		struct err why = { "" };
 		uint64_t below = below_in(&place, v);
+		/* by the page before, to its end or to the cursor */
+		bool covered = below != UINT64_MAX && run->options->going_on;
 		if (strcmp(v->entry.family, STORE_AUDIT_FAMILY) == 0)
 			continue; /* no mail is there */
 		if (v->entry.status != RES_OK) {
 			err_set(&why, "%s: %s", v->entry.dir,
 			    res_text(v->entry.status));
-			offline(run, &why);
+			if (!covered)
+				offline(run, &why);
 			continue;
 		}
 		if (below == 0)
@@ -539,7 +544,7 @@ run_all(struct run *run)
 		}
 		struct err *outer = run->err;
 		run->err = &why;
-		r = search_shard(run, v, below);
+		r = search_shard(run, v, below, covered);
 		run->err = outer;
 		reader_end(v);
 		if (r == RES_IO) {
@@ -629,7 +634,7 @@ archive_match(struct archive_reader *reader, uint32_t shard, struct arena *a,
 	r = reader_begin(reader, v, INT64_MAX, err);
 	if (r != RES_OK)
 		return r;
-	r = search_shard(&run, v, UINT64_MAX);
+	r = search_shard(&run, v, UINT64_MAX, false);
 	reader_end(v);
 	*out_coverage = coverage;
 	return r;

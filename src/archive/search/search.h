@@ -58,6 +58,8 @@ struct search_options {
 	int64_t time_limit_us; /* 0 = 10 s */
 	bool batch;           /* no time limit: nobody waits for an answer */
 	bool snippets;
+	bool going_on;        /* one search in pages: what a page before this one
+	                       * covered is not counted again */
 };
 /* Newest first, in `a`. *out_cursor is empty at the end. A shard that cannot
  * be searched is counted, the others are. RES_INVALID: the cursor is not of
