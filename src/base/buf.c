@@ -1,8 +1,10 @@
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/codec.h"
 
@@ -139,4 +141,30 @@ bool
 buf_write(const struct buf *b, FILE *stream)
 {
 	return b->len == 0 || fwrite(b->ptr, 1, b->len, stream) == b->len;
+}
+
+#define READ_PIECE ((size_t)65536)
+
+enum res
+buf_read(struct buf *b, int fd)
+{
+	for (;;) {
+		/* what fills it to the last byte is still to be told from
+		 * what is more */
+		char one;
+		size_t left = b->max - b->len;
+		size_t piece = left < READ_PIECE ? left : READ_PIECE;
+		char *to = piece > 0 ? buf_reserve(b, piece) : &one;
+		if (to == NULL || b->error != RES_OK)
+			return b->error;
+		ssize_t n = read(fd, to, piece > 0 ? piece : 1);
+		if (n == 0)
+			return RES_OK;
+		if (n < 0 && errno != EINTR)
+			return RES_IO;
+		if (n > 0 && piece == 0)
+			return b->error = RES_LIMIT;
+		if (n > 0)
+			b->len += (size_t)n;
+	}
 }

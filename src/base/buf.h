@@ -45,6 +45,9 @@ buf_str(const struct buf *b)
 /* Write all of it, also when that is nothing and ptr is NULL, which fwrite
  * must not be given. False when the stream took less. */
 bool buf_write(const struct buf *b, FILE *stream);
+/* Append what a file or a pipe has, to its end. RES_IO with errno; else the
+ * buffer's error. */
+HN_CHECK enum res buf_read(struct buf *b, int fd);
 /* The same with a NUL behind it; NULL after an error. */
 const char *buf_cstr(struct buf *b);
 

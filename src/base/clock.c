@@ -45,45 +45,19 @@ clock_format_us(struct buf *out, int64_t us)
 	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, frac);
 }
 
-/* `n` digits at the beginning of *s, cut off. */
-static bool
-take_digits(struct str *s, size_t n, int *out)
-{
-	int v = 0;
-	if (s->len < n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!ascii_is_digit(s->ptr[i]))
-			return false;
-		v = v * 10 + (s->ptr[i] - '0');
-	}
-	*s = str_skip(*s, n);
-	*out = v;
-	return true;
-}
-
-static bool
-take_char(struct str *s, char c)
-{
-	if (s->len == 0 || s->ptr[0] != c)
-		return false;
-	*s = str_skip(*s, 1);
-	return true;
-}
-
 /* Seconds east of UTC. */
 static bool
 take_zone(struct str *s, int64_t *out)
 {
 	int hours, minutes;
 	*out = 0;
-	if (take_char(s, 'Z'))
+	if (str_take_char(s, 'Z'))
 		return true;
-	bool west = take_char(s, '-');
-	if ((!west && !take_char(s, '+')) || !take_digits(s, 2, &hours))
+	bool west = str_take_char(s, '-');
+	if ((!west && !str_take_char(s, '+')) || !str_take_digits(s, 2, &hours))
 		return false;
-	(void)take_char(s, ':');
-	if (!take_digits(s, 2, &minutes))
+	(void)str_take_char(s, ':');
+	if (!str_take_digits(s, 2, &minutes))
 		return false;
 	*out = (hours * 60 + minutes) * (west ? -60 : 60);
 	return true;
@@ -94,16 +68,16 @@ clock_parse_us(struct str s, int64_t *out)
 {
 	struct tm tm = { .tm_isdst = 0 };
 	int64_t us = 0, scale = 100000, zone;
-	if (!take_digits(&s, 4, &tm.tm_year) || !take_char(&s, '-') ||
-	    !take_digits(&s, 2, &tm.tm_mon) || !take_char(&s, '-') ||
-	    !take_digits(&s, 2, &tm.tm_mday) ||
-	    !(take_char(&s, 'T') || take_char(&s, ' ')) ||
-	    !take_digits(&s, 2, &tm.tm_hour) || !take_char(&s, ':') ||
-	    !take_digits(&s, 2, &tm.tm_min) || !take_char(&s, ':') ||
-	    !take_digits(&s, 2, &tm.tm_sec))
+	if (!str_take_digits(&s, 4, &tm.tm_year) || !str_take_char(&s, '-') ||
+	    !str_take_digits(&s, 2, &tm.tm_mon) || !str_take_char(&s, '-') ||
+	    !str_take_digits(&s, 2, &tm.tm_mday) ||
+	    !(str_take_char(&s, 'T') || str_take_char(&s, ' ')) ||
+	    !str_take_digits(&s, 2, &tm.tm_hour) || !str_take_char(&s, ':') ||
+	    !str_take_digits(&s, 2, &tm.tm_min) || !str_take_char(&s, ':') ||
+	    !str_take_digits(&s, 2, &tm.tm_sec))
 		return RES_SYNTAX;
-	if (take_char(&s, '.'))
-		for (int digit; take_digits(&s, 1, &digit); scale /= 10)
+	if (str_take_char(&s, '.'))
+		for (int digit; str_take_digits(&s, 1, &digit); scale /= 10)
 			us += digit * scale;
 	if (!take_zone(&s, &zone) || s.len > 0 || tm.tm_mon < 1 ||
 	    tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 ||

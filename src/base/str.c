@@ -169,3 +169,28 @@ str_to_u64(struct str s, uint64_t max, uint64_t *out)
 	*out = n;
 	return RES_OK;
 }
+
+bool
+str_take_digits(struct str *s, size_t n, int *out)
+{
+	int v = 0;
+	if (s->len < n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!ascii_is_digit(s->ptr[i]))
+			return false;
+		v = v * 10 + (s->ptr[i] - '0');
+	}
+	*s = str_skip(*s, n);
+	*out = v;
+	return true;
+}
+
+bool
+str_take_char(struct str *s, char c)
+{
+	if (s->len == 0 || s->ptr[0] != c)
+		return false;
+	*s = str_skip(*s, 1);
+	return true;
+}

@@ -82,6 +82,11 @@ size_t str_line_at(struct str text, const char *at);
 /* Decimal digits only, no sign or blank, at least one; RES_LIMIT above max. */
 HN_CHECK enum res str_to_u64(struct str s, uint64_t max, uint64_t *out);
 
+/* Cut `n` decimal digits, or `c`, from the beginning of *s; false, and *s as
+ * it was, when something else stands there. `n` is at most 9. */
+bool str_take_digits(struct str *s, size_t n, int *out);
+bool str_take_char(struct str *s, char c);
+
 static inline char
 ascii_lower(char c)
 {

@@ -182,6 +182,19 @@ archive_put_safe(struct buf *out, struct str text)
 	safe_end(&s, out);
 }
 
+void
+archive_json_head(struct json *j, uint64_t id, int64_t time_us)
+{
+	struct buf text;
+	buf_init(&text, 128);
+	archive_id_format(&text, id);
+	json_key_str(j, "id", buf_str(&text));
+	buf_reset(&text);
+	clock_format_us(&text, time_us);
+	json_key_str(j, "time", buf_str(&text));
+	buf_done(&text);
+}
+
 int
 archive_print(struct buf *b)
 {

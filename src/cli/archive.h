@@ -5,6 +5,7 @@
 #include <getopt.h>
 
 #include "archive/search/search.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/control.h"
 
@@ -41,6 +42,8 @@ bool archive_is_complete(const struct search_coverage *c);
 
 /* Append hostile text for a terminal, on one line (cli/safe.h). */
 void archive_put_safe(struct buf *out, struct str text);
+/* "id" and "time" of a message, the first members of an open object. */
+void archive_json_head(struct json *j, uint64_t id, int64_t time_us);
 /* Write all of it to standard output; EX_IOERR when that fails. */
 int archive_print(struct buf *b);
 /* "2026-11-30 17:03:05" UTC. */

@@ -148,23 +148,6 @@ child(const struct config *c, const char *command, const char *dir,
 	_exit(s.len == 0 ? 0 : 1);
 }
 
-static enum res
-read_all(int from, struct buf *out)
-{
-	for (;;) {
-		char *to = buf_reserve(out, 65536);
-		if (to == NULL)
-			return out->error;
-		ssize_t n = read(from, to, 65536);
-		if (n == 0)
-			return RES_OK;
-		if (n < 0 && errno != EINTR)
-			return RES_IO;
-		if (n > 0)
-			out->len += (size_t)n;
-	}
-}
-
 /* Who is the owner needs no child: a third of the time of a short command. */
 static bool
 is_ours(const char *dir)
@@ -197,7 +180,7 @@ do_it_ourselves(const struct config *c, const char *command, const char *dir,
 	}
 	close(ends[1]);
 	buf_init(&bytes, MAX_ANSWER);
-	enum res r = pid > 0 ? read_all(ends[0], &bytes) : RES_NOMEM;
+	enum res r = pid > 0 ? buf_read(&bytes, ends[0]) : RES_NOMEM;
 	close(ends[0]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);

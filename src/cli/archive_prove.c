@@ -55,25 +55,12 @@ read_text(struct prove *p, const char *file, struct str *out)
 	struct buf b;
 	int status = EX_OK;
 	buf_init(&b, PROOF_MAX_TEXT);
-	for (ssize_t n = 1; fd >= 0 && n != 0;) {
-		char *room = buf_reserve(&b, 65536);
-		if (room == NULL) {
-			status = cli_fail(EX_DATAERR, "%s: %s", file,
-			    res_text(b.error));
-			break;
-		}
-		n = read(fd, room, 65536);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break;
-		b.len += (size_t)n;
-		if (n == 0)
-			errno = 0;
-	}
-	if (status == EX_OK && (fd < 0 || errno != 0))
+	enum res r = fd >= 0 ? buf_read(&b, fd) : RES_IO;
+	if (r == RES_IO)
 		status = cli_fail(errno == ENOENT ? EX_NOINPUT : EX_IOERR,
 		    "%s: %s", file, strerror(errno));
+	else if (r != RES_OK)
+		status = cli_fail(EX_DATAERR, "%s: %s", file, res_text(r));
 	if (fd >= 0 && !standard)
 		close(fd);
 	if (status == EX_OK) {

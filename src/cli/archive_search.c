@@ -123,15 +123,9 @@ static void
 put_json(struct buf *b, struct arena *a, const struct search_hit *h)
 {
 	struct json j;
-	struct buf text;
-	buf_init(&text, 128);
 	json_init(&j, b);
 	json_open(&j, '{');
-	archive_id_format(&text, h->id);
-	json_key_str(&j, "id", buf_str(&text));
-	buf_reset(&text);
-	clock_format_us(&text, h->time_us);
-	json_key_str(&j, "time", buf_str(&text));
+	archive_json_head(&j, h->id, h->time_us);
 	json_key_str(&j, "direction", h->direction);
 	json_key_str(&j, "from", h->from);
 	json_key(&j, "rcpts");
@@ -149,7 +143,6 @@ put_json(struct buf *b, struct arena *a, const struct search_hit *h)
 	}
 	json_close(&j, '}');
 	buf_add_char(b, '\n');
-	buf_done(&text);
 }
 
 static void

@@ -220,16 +220,10 @@ put_json(struct buf *b, const struct search_hit *h, struct str then,
     const struct replay *before, const struct replay *after,
     struct str missing)
 {
-	struct buf text;
 	struct json j;
-	buf_init(&text, 128);
 	json_init(&j, b);
 	json_open(&j, '{');
-	archive_id_format(&text, h->id);
-	json_key_str(&j, "id", buf_str(&text));
-	buf_reset(&text);
-	clock_format_us(&text, h->time_us);
-	json_key_str(&j, "time", buf_str(&text));
+	archive_json_head(&j, h->id, h->time_us);
 	json_key_str(&j, "from", h->from);
 	json_key_str(&j, "subject", h->subject);
 	json_key_str(&j, "then", then);
@@ -238,7 +232,6 @@ put_json(struct buf *b, const struct search_hit *h, struct str then,
 	if (missing.len > 0)
 		json_key_str(&j, "missing", missing);
 	json_close(&j, '}');
-	buf_done(&text);
 }
 
 static void

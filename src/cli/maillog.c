@@ -11,38 +11,12 @@
 
 /* --- time ------------------------------------------------------------------ */
 
-/* `n` digits at the beginning of *s, cut off. */
-static bool
-take_digits(struct str *s, size_t n, int *out)
-{
-	int v = 0;
-	if (s->len < n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!ascii_is_digit(s->ptr[i]))
-			return false;
-		v = v * 10 + (s->ptr[i] - '0');
-	}
-	*s = str_skip(*s, n);
-	*out = v;
-	return true;
-}
-
-static bool
-take_char(struct str *s, char c)
-{
-	if (s->len == 0 || s->ptr[0] != c)
-		return false;
-	*s = str_skip(*s, 1);
-	return true;
-}
-
 static bool
 take_clock(struct str *s, struct tm *tm)
 {
-	return take_digits(s, 2, &tm->tm_hour) && take_char(s, ':') &&
-	    take_digits(s, 2, &tm->tm_min) && take_char(s, ':') &&
-	    take_digits(s, 2, &tm->tm_sec) && tm->tm_hour < 24 &&
+	return str_take_digits(s, 2, &tm->tm_hour) && str_take_char(s, ':') &&
+	    str_take_digits(s, 2, &tm->tm_min) && str_take_char(s, ':') &&
+	    str_take_digits(s, 2, &tm->tm_sec) && tm->tm_hour < 24 &&
 	    tm->tm_min < 60 && tm->tm_sec <= 60;
 }
 
@@ -58,13 +32,13 @@ take_syslog_time(struct str *s, int64_t written_s, int64_t *out_us)
 	if (s->len < 16 || month >= sizeof months - 1 || month % 3 != 0)
 		return false;
 	*s = str_skip(*s, 3);
-	if (!take_char(s, ' '))
+	if (!str_take_char(s, ' '))
 		return false;
-	size_t digits = take_char(s, ' ') ? 1 : 2;
+	size_t digits = str_take_char(s, ' ') ? 1 : 2;
 	if (s->len > 1 && s->ptr[1] == ' ')
 		digits = 1; /* "Nov 3", as some write */
-	if (!take_digits(s, digits, &tm.tm_mday) || !take_char(s, ' ') ||
-	    !take_clock(s, &tm) || !take_char(s, ' ') ||
+	if (!str_take_digits(s, digits, &tm.tm_mday) || !str_take_char(s, ' ') ||
+	    !take_clock(s, &tm) || !str_take_char(s, ' ') ||
 	    localtime_r(&written, &now) == NULL)
 		return false;
 	tm.tm_mon = (int)month / 3;

@@ -23,6 +23,8 @@ begin(struct safe *s, unsigned char c, struct buf *out)
 		s->held_cr = true;
 	} else if ((c == '\n' || c == '\t') && s->lines) {
 		buf_add_char(out, (char)c);
+	} else if (c == '\t') {
+		buf_add_char(out, ' '); /* a fold of a header field */
 	} else if (c < ' ' || c == 0x7f || is_continuation(c) || c < 0xc2 ||
 	    c > 0xf4) {
 		buf_add_char(

@@ -9,7 +9,8 @@
 #include "base/buf.h"
 
 struct safe {
-	bool lines;    /* let LF, CRLF (as LF) and HTAB pass */
+	bool lines;    /* let LF, CRLF (as LF) and HTAB pass, which is a
+	                * blank else */
 	unsigned need; /* bytes that belong to the character begun */
 	bool held_c2, held_cr;
 };

@@ -325,18 +325,9 @@ read_file(struct arena *a, const char *path, const char *prefix,
 		err_set(err, "%s%s: not a regular file", prefix, path);
 		goto out;
 	}
-	for (;;) {
-		char chunk[8192];
-		ssize_t n = read(fd, chunk, sizeof chunk);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err_set(err, "%s%s: %s", prefix, path, strerror(errno));
-			goto out;
-		}
-		if (n == 0)
-			break;
-		buf_add(&b, chunk, (size_t)n);
+	if (buf_read(&b, fd) == RES_IO) {
+		err_set(err, "%s%s: %s", prefix, path, strerror(errno));
+		goto out;
 	}
 	if (b.error == RES_LIMIT)
 		err_set(err, "%s%s: larger than %zu bytes", prefix, path,

@@ -15,19 +15,7 @@ static enum res
 read_file(const char *path, struct buf *out, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	enum res r = fd >= 0 ? RES_OK : RES_IO;
-	while (r == RES_OK) {
-		char *room = buf_reserve(out, 65536);
-		ssize_t n = room != NULL ? read(fd, room, 65536) : -1;
-		if (room == NULL)
-			r = out->error;
-		else if (n < 0 && errno != EINTR)
-			r = RES_IO;
-		else if (n == 0)
-			break;
-		else if (n > 0)
-			out->len += (size_t)n;
-	}
+	enum res r = fd >= 0 ? buf_read(out, fd) : RES_IO;
 	if (r != RES_OK)
 		err_set(err, "%s: cannot read the configuration: %s", path,
 		    r == RES_IO ? strerror(errno) : res_text(r));

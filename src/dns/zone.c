@@ -233,23 +233,6 @@ zone_from_text(struct str text, const char *label, bool timeout_waits,
 	return RES_OK;
 }
 
-static enum res
-read_file(int fd, struct buf *out)
-{
-	for (;;) {
-		char *to = buf_reserve(out, 65536);
-		if (to == NULL)
-			return out->error;
-		ssize_t n = read(fd, to, 65536);
-		if (n == 0)
-			return RES_OK;
-		if (n < 0 && errno != EINTR)
-			return RES_IO;
-		if (n > 0)
-			out->len += (size_t)n;
-	}
-}
-
 enum res
 zone_open(const char *path, bool timeout_waits, struct err *err,
     struct resolver **out)
@@ -260,8 +243,8 @@ zone_open(const char *path, bool timeout_waits, struct err *err,
 		return RES_IO;
 	}
 	struct buf text;
-	buf_init(&text, ZONE_MAX_BYTES + 65536);
-	enum res r = read_file(fd, &text);
+	buf_init(&text, ZONE_MAX_BYTES);
+	enum res r = buf_read(&text, fd);
 	if (r == RES_IO)
 		err_set(err, "%s: %s", path, strerror(errno));
 	else if (r == RES_LIMIT)

@@ -100,24 +100,6 @@ keystate_parse(struct arena *a, struct str text, const char *label,
 	return RES_OK;
 }
 
-static enum res
-read_all(int fd, struct buf *out)
-{
-	for (;;) {
-		char *room = buf_reserve(out, 4096);
-		if (room == NULL)
-			return out->error;
-		ssize_t n = read(fd, room, 4096);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return RES_IO;
-		if (n == 0)
-			return RES_OK;
-		out->len += (size_t)n;
-	}
-}
-
 enum res
 keystate_read(struct arena *a, int folder_fd, const char *folder,
     struct err *err, struct keystate *out)
@@ -147,7 +129,7 @@ keystate_read(struct arena *a, int folder_fd, const char *folder,
 		return RES_DENIED;
 	}
 	buf_init(&text, KEYSTATE_MAX_FILE);
-	enum res r = read_all(fd, &text);
+	enum res r = buf_read(&text, fd);
 	close(fd);
 	if (r == RES_OK)
 		r = keystate_parse(a, buf_str(&text), label, err, out);

@@ -1,5 +1,7 @@
 #include "hn_test.h"
 
+#include <unistd.h>
+
 #include "base/buf.h"
 
 static void
@@ -21,6 +23,34 @@ test_grows(void **state)
 	assert_null(b.ptr);
 	buf_add_c(&b, "again");
 	assert_str(buf_str(&b), "again");
+	buf_done(&b);
+}
+
+/* To the end, up to the maximum and not beyond; a pipe as well as a file. */
+static void
+test_read(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = { 0, 1, 999, 1000, 1001, 60000 };
+	char bytes[60000];
+	memset(bytes, 'x', sizeof bytes);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct buf b;
+		int ends[2];
+		assert_int_equal(pipe(ends), 0);
+		assert_int_equal(write(ends[1], bytes, sizes[i]), sizes[i]);
+		close(ends[1]);
+		buf_init(&b, 1000);
+		enum res r = buf_read(&b, ends[0]);
+		assert_int_equal(r, sizes[i] <= 1000 ? RES_OK : RES_LIMIT);
+		assert_int_equal(b.error, r);
+		assert_int_equal(b.len, sizes[i] <= 1000 ? sizes[i] : 1000);
+		buf_done(&b);
+		close(ends[0]);
+	}
+	struct buf b;
+	buf_init(&b, 10);
+	assert_int_equal(buf_read(&b, -1), RES_IO);
 	buf_done(&b);
 }
 
@@ -150,6 +180,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_error_is_sticky),

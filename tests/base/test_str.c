@@ -187,6 +187,26 @@ test_res_text(void **state)
 	assert_string_equal(res_text(RES_OK), "ok");
 }
 
+static void
+test_take(void **state)
+{
+	(void)state;
+	struct str s = STR("2026-1x");
+	int n = -1;
+	assert_false(str_take_digits(&s, 5, &n));
+	assert_false(str_take_char(&s, '-'));
+	assert_str(s, "2026-1x");
+	assert_true(str_take_digits(&s, 4, &n));
+	assert_int_equal(n, 2026);
+	assert_true(str_take_char(&s, '-'));
+	assert_false(str_take_digits(&s, 2, &n));
+	assert_str(s, "1x");
+	s = STR("");
+	assert_false(str_take_digits(&s, 1, &n));
+	assert_false(str_take_char(&s, 'x'));
+	assert_int_equal(n, 2026);
+}
+
 int
 main(void)
 {
@@ -197,6 +217,7 @@ main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_to_u64),
+		cmocka_unit_test(test_take),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_res_text),
 	};
