@@ -338,9 +338,14 @@ read_last(const char *dir, const char *why)
 		if (f.header.dictionary != 0)
 			last = f;
 	assert_int_not_equal(last.offset, 0);
-	enum res res = segment_reader_load(r, a, &last, &err, &c);
-	if (str_find(str_c(err.text), str_c(why)) == SIZE_MAX)
-		fail_msg("%d: \"%s\", not: %s", res, err.text, why);
+	enum res res = RES_OK;
+	/* what cannot be had is remembered, once */
+	for (int i = 0; i < 4 * SEGMENT_MAX_DICTIONARIES; i++) {
+		err_clear(&err);
+		res = segment_reader_load(r, a, &last, &err, &c);
+		if (str_find(str_c(err.text), str_c(why)) == SIZE_MAX)
+			fail_msg("%d: \"%s\", not: %s", res, err.text, why);
+	}
 	enum res body = segment_reader_body(r, &last, NULL, sink_null());
 	assert_int_equal(body, res);
 	segment_reader_close(&r);

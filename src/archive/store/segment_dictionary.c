@@ -66,43 +66,43 @@ fetch_dictionary(struct segment_reader *r, const struct segment_frame *f,
 	return res == RES_NOTFOUND ? RES_CORRUPT : res;
 }
 
+/* A line for a frame whose dictionary cannot be had. */
+static enum res
+missing(const struct segment_reader *r, const struct segment_frame *f,
+    struct err *err)
+{
+	err_set(err, "%s/segment: frame %llu needs the dictionary in frame "
+	    "%llu, which is missing or damaged", r->dir,
+	    (unsigned long long)f->header.number,
+	    (unsigned long long)f->header.dictionary - 1);
+	return RES_CORRUPT;
+}
+
 enum res
 segment_dictionary(struct segment_reader *r, const struct segment_frame *f,
     struct err *err, const struct unpack_dictionary **out)
 {
 	uint32_t number = f->header.dictionary;
 	struct unpack_dictionary *d = NULL;
-	enum res res = RES_NOTFOUND;
 	*out = NULL;
 	if (number == 0)
 		return RES_OK;
 	for (size_t i = 0; i < r->dictionary_count; i++)
 		if (r->dictionaries[i].number == number) {
-			d = r->dictionaries[i].dictionary;
-			res = d != NULL ? RES_OK : RES_CORRUPT;
+			*out = r->dictionaries[i].dictionary;
+			return *out != NULL ? RES_OK : missing(r, f, err);
 		}
-	if (res == RES_NOTFOUND)
-		res = r->dictionary_count < SEGMENT_MAX_DICTIONARIES ?
-		    fetch_dictionary(r, f, number - 1, &d) : RES_LIMIT;
-	else if (res == RES_OK) {
-		*out = d;
-		return RES_OK;
-	}
-	if (res == RES_CORRUPT)
-		err_set(err, "%s/segment: frame %llu needs the dictionary in "
-		    "frame %llu, which is missing or damaged", r->dir,
-		    (unsigned long long)f->header.number,
-		    (unsigned long long)number - 1);
-	if (res == RES_LIMIT) {
+	if (r->dictionary_count == SEGMENT_MAX_DICTIONARIES) {
 		err_set(err, "%s/segment: frame %llu needs one dictionary more "
 		    "than there may be", r->dir,
 		    (unsigned long long)f->header.number);
 		return RES_CORRUPT;
 	}
-	if (res == RES_OK || res == RES_CORRUPT) {
-		r->dictionaries[r->dictionary_count].number = number;
-		r->dictionaries[r->dictionary_count++].dictionary = d;
-		*out = d;
-	}
-	return res;
+	enum res res = fetch_dictionary(r, f, number - 1, &d);
+	if (res != RES_OK && res != RES_CORRUPT)
+		return res;
+	r->dictionaries[r->dictionary_count].number = number;
+	r->dictionaries[r->dictionary_count++].dictionary = d;
+	*out = d;
+	return d != NULL ? RES_OK : missing(r, f, err);
 }
