@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "archive/store/netfs.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "dns/zone.h"
@@ -269,6 +270,24 @@ check_folder(struct preflight *p, const char *option, struct str path)
 	    STR_ARG(path), strerror(saved));
 }
 
+/* Where the databases are. The store itself refuses some of them. */
+static void
+check_network(struct preflight *p, const char *option, struct str path,
+    enum finding refused)
+{
+	const char *name, *dir = arena_cstr(p->arena, path);
+	enum netfs kind = dir != NULL
+	    ? netfs_at(&archive_io_system, dir, &name) : NETFS_LOCAL;
+	if (kind != NETFS_LOCAL)
+		say(p, kind == NETFS_REFUSED ? refused : FINDING_WARNING,
+		    "%s %s is on %s: %s", option, dir, name,
+		    kind == NETFS_REFUSED
+			? "locks and syncs of a network file system cannot be "
+			  "relied on; keep it on a local disk"
+			: "make sure that locks and syncs work there, or keep "
+			  "it on a local disk");
+}
+
 static void
 check_unix(struct preflight *p, const struct listen_address *l)
 {
@@ -358,8 +377,10 @@ preflight_run(const struct config *c, const struct keydir *keys,
 	check_keys(&p, keys);
 	check_listen(&p);
 	check_folder(&p, "state_dir", c->state_dir);
+	check_network(&p, "state_dir", c->state_dir, FINDING_WARNING);
 	if (c->archive) {
 		check_folder(&p, "archive_dir", c->archive_dir);
+		check_network(&p, "archive_dir", c->archive_dir, FINDING_BAD);
 		check_note_keys(&p);
 	}
 	if (preflight_archive(c, pass_on, &p) != RES_OK)

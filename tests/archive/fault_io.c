@@ -527,6 +527,14 @@ fault_space(const struct archive_io *io, const char *path, uint64_t *out)
 	return 0;
 }
 
+static int
+fault_fs_type(const struct archive_io *io, const char *path, uint64_t *out)
+{
+	(void)path;
+	*out = of(io)->fs_type;
+	return 0;
+}
+
 void
 fault_init(struct fault_io *f, uint64_t seed)
 {
@@ -545,6 +553,7 @@ fault_init(struct fault_io *f, uint64_t seed)
 		    .unlink = fault_unlink,
 		    .mkdir = fault_mkdir,
 		    .space = fault_space,
+		    .fs_type = fault_fs_type,
 		},
 		.random = seed * 2654435761u + 88172645463325252u,
 	};

@@ -38,6 +38,7 @@ struct fault_io {
 	unsigned long syncs, fail_sync; /* data and directories */
 	unsigned long ops, cut_at;      /* from this call on nothing works */
 	bool off_at_failure;            /* ... nor after a failed sync */
+	uint64_t fs_type;               /* what statfs tells; 0: local */
 	bool full;                      /* no space for fallocate and writes */
 	bool read_only;                 /* EROFS for everything that changes */
 	struct fault_page *pages;

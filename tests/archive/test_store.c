@@ -1,8 +1,10 @@
 #include "archive/store/store.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "archive/format/period.h"
+#include "archive/store/netfs.h"
 #include "store_test.h"
 
 struct fixture {
@@ -433,6 +435,57 @@ refused(void **state)
 	assert_non_null(strstr(err.text, "/nonexistent/store"));
 }
 
+static uint64_t faked_type;
+
+static int
+faked_fs_type(const struct archive_io *io, const char *path, uint64_t *out)
+{
+	struct stat st;
+	(void)io;
+	*out = faked_type;
+	return stat(path, &st); /* as statfs: nothing of what is not there */
+}
+
+/* Refused before anything is made there; what is not known to be bad, is
+ * not. f_type is signed: CIFS comes with all upper bits set. */
+static void
+network(void **state)
+{
+	static const struct {
+		uint64_t type;
+		enum netfs kind;
+		const char *name;
+	} rows[] = { { 0x6969, NETFS_REFUSED, "NFS" },
+		{ 0xff534d42, NETFS_REFUSED, "CIFS" },
+		{ 0xffffffffff534d42, NETFS_REFUSED, "CIFS" },
+		{ 0x01021997, NETFS_UNSURE, "9p" },
+		{ 0x65735546, NETFS_UNSURE, "FUSE" },
+		{ 0xef53, NETFS_LOCAL, "" }, { 0, NETFS_LOCAL, "" } };
+	struct fixture *f = *state;
+	struct archive_io io = archive_io_system;
+	char path[PATH_MAX];
+	const char *name;
+	io.fs_type = faked_fs_type;
+	assert_ok(io_path(path, "%s/not/there", f->path));
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct store *s = NULL;
+		struct err err = { "" };
+		const struct store_options o = { .path = f->path, .io = &io,
+			.clock = { TEST_TIME } };
+		faked_type = rows[i].type;
+		assert_int_equal(netfs_at(&io, path, &name), rows[i].kind);
+		assert_string_equal(name, rows[i].name);
+		enum res r = store_open(&o, &err, &s);
+		bool refused = rows[i].kind == NETFS_REFUSED;
+		assert_int_equal(r, refused ? RES_UNSUPPORTED : RES_OK);
+		assert_int_equal(strstr(err.text, name) != NULL &&
+			strstr(err.text, "network file system") != NULL,
+		    refused);
+		store_close(&s);
+	}
+	assert_int_equal(netfs_at(&io, "not/there", &name), NETFS_LOCAL);
+}
+
 int
 main(void)
 {
@@ -445,6 +498,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(locked, setup, teardown),
 		cmocka_unit_test_setup_teardown(removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(network, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define MAX_PARTS 1024 /* IOV_MAX on Linux */
@@ -114,6 +115,16 @@ system_space(const struct archive_io *io, const char *path, uint64_t *out)
 	return 0;
 }
 
+static int
+system_fs_type(const struct archive_io *io, const char *path, uint64_t *out)
+{
+	struct statfs fs;
+	if (statfs(path, &fs) != 0)
+		return -1;
+	*out = (uint64_t)fs.f_type;
+	return 0;
+}
+
 const struct archive_io archive_io_system = {
 	.open = system_open,
 	.close = system_close,
@@ -128,6 +139,7 @@ const struct archive_io archive_io_system = {
 	.unlink = system_unlink,
 	.mkdir = system_mkdir,
 	.space = system_space,
+	.fs_type = system_fs_type,
 };
 
 enum res

@@ -37,6 +37,9 @@ struct archive_io {
 	/* free bytes for us on the file system of `path` */
 	int (*space)(
 	    const struct archive_io *io, const char *path, uint64_t *out);
+	/* f_type of that file system (statfs) */
+	int (*fs_type)(
+	    const struct archive_io *io, const char *path, uint64_t *out);
 };
 
 /* The system's calls; EINTR is tried again. */

@@ -14,6 +14,7 @@
 #include "archive/keeping/erase.h"
 #include "archive/keeping/expire.h"
 #include "archive/proof/notary.h"
+#include "archive/store/netfs.h"
 #include "archive/store/spool.h"
 #include "archive/store/writer.h"
 
@@ -257,6 +258,19 @@ start_all(struct store *s, struct err *err)
 	return r;
 }
 
+static enum res
+refuse_network(const struct store *s, struct err *err)
+{
+	const char *name;
+	if (netfs_at(s->env.io, s->path, &name) != NETFS_REFUSED)
+		return RES_OK;
+	err_set(err,
+	    "%s is on %s: locks and syncs of a network file system cannot be "
+	    "relied on; keep the archive on a local disk",
+	    s->path, name);
+	return RES_UNSUPPORTED;
+}
+
 enum res
 store_open(
     const struct store_options *o, struct err *err, struct store **out)
@@ -288,6 +302,8 @@ store_open(
 	s->clock = o->clock;
 	s->max_packers = packer_limit();
 	enum res r = io_path(s->path, "%s", o->path);
+	if (r == RES_OK)
+		r = refuse_network(s, err);
 	if (r == RES_OK)
 		r = store_dir_create(s->env.io, s->path, err, &id);
 	if (r == RES_OK) {
