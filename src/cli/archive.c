@@ -7,6 +7,7 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include "archive/search/query.h"
 #include "base/clock.h"
 #include "cli/safe.h"
 
@@ -115,6 +116,24 @@ archive_place_open(
 	return NULL;
 }
 
+/* More is found than was perhaps meant. */
+static void
+say_ignored(const struct query *q)
+{
+	struct buf b;
+	buf_init(&b, 4 * QUERY_MAX_TEXT);
+	for (size_t i = 0; i < q->ignored_count; i++) {
+		buf_add_c(&b, i > 0 ? ", \"" : "\"");
+		archive_put_safe(&b, q->ignored[i]);
+		buf_add_char(&b, '"');
+	}
+	if (q->ignored_count > 0 && b.error == RES_OK)
+		fprintf(stderr,
+		    "hanaper: ignored, no letter or digit in it: %.*s\n",
+		    STR_ARG(buf_str(&b)));
+	buf_done(&b);
+}
+
 struct query *
 archive_query(struct arena *a, int argc, char **argv, int from, int *out_status)
 {
@@ -139,8 +158,13 @@ archive_query(struct arena *a, int argc, char **argv, int from, int *out_status)
 		r = query_parse(
 		    a, buf_str(&text), clock_now_s(&clock), &err, &q);
 	buf_done(&text);
-	if (r == RES_OK)
+	if (r == RES_OK) {
+		say_ignored(q);
 		return q;
+	}
+	if (r == RES_LIMIT)
+		err_set(&err, "the query is longer than %zu bytes",
+		    QUERY_MAX_TEXT);
 	*out_status = cli_fail(EX_USAGE, "query: %s",
 	    err.text[0] != '\0' ? err.text : res_text(r));
 	return NULL;

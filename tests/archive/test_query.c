@@ -145,6 +145,11 @@ test_errors(void **state)
 		{ "a NOT", "at 3: nothing stands behind NOT" },
 		{ "subject:(from:x)", "at 10: a field inside a field's group: "
 				      "from" },
+		{ "a filename:*", "at 12: no letter or digit stands behind "
+				  "filename:" },
+		{ "from:@", "at 6: no letter or digit stands behind from:" },
+		{ "date:2003..2002", "at 6: this ends before it begins: "
+				     "2003..2002" },
 		{ "\xff", "the query is not UTF-8 text" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -194,6 +194,17 @@ def export_to_mboxrd_quotes_from_lines():
 
 
 @cases.add
+def what_is_ignored_or_too_long_is_told():
+    with Store() as s:
+        _, err = s.run("search", "fox", "!?", "*")
+        tap.check_in('hanaper: ignored, no letter or digit in it: "!?", ""',
+                     err)
+        for length in (4097, 100000):
+            _, err = s.run("search", "x" * length, status=64)
+            tap.check_in("the query is longer than 4096 bytes", err)
+
+
+@cases.add
 def stats_reindex_and_the_same_answers_afterwards():
     with Store() as s:
         out, _ = s.run("stats", "--json")

@@ -190,6 +190,12 @@ text_value(struct parser *p, const struct field_row *f, struct str value)
 {
 	if (f != NULL && str_starts(value, STR("@")))
 		value = str_skip(value, 1); /* from:@example.org */
+	if (!tokenizer_has_token(value) && f != NULL && p->group == NULL) {
+		/* without it the field would find every message */
+		fail(p, p->token, RES_SYNTAX, "no letter or digit stands behind ",
+		    arena_printf(p->a, "%s:", f->name));
+		return NULL;
+	}
 	if (!tokenizer_has_token(value)) {
 		ignore(p, value);
 		return NULL;
@@ -339,6 +345,11 @@ time_value(struct parser *p, const struct field_row *f, struct str value)
 	if (query_date(value, p->now_s, &from, &to) != RES_OK) {
 		fail(p, p->token, RES_SYNTAX,
 		    "no date (2026-11-30, 3d, 2026-10..2026-11): ", value);
+		return NULL;
+	}
+	if (from >= to) {
+		fail(p, p->token, RES_SYNTAX, "this ends before it begins: ",
+		    value);
 		return NULL;
 	}
 	struct node *n = new_leaf(p, NODE_TIME, f);
