@@ -24,10 +24,10 @@
 #define TRAIN_MAX_BYTES   ((size_t)3 << 20)
 /* Strings of these lengths. */
 #define TRAIN_MIN_STRING 4
-#define TRAIN_MAX_STRING 64
+#define TRAIN_MAX_STRING 250
 /* Of all strings; fewer are not worth a dictionary. */
 #define TRAIN_MIN_CONTENT ((size_t)1 << 10)
-#define TRAIN_MAX_CONTENT ((size_t)110 << 10)
+#define TRAIN_MAX_CONTENT ((size_t)220 << 10)
 
 struct train;
 
