@@ -119,7 +119,8 @@ read_ahead(void *context)
 		a->frames = s->item.next_frames;
 		a->idle = is_last(&s->item);
 		a->filled++;
-		pthread_cond_signal(&a->more);
+		if (a->filled >= AHEAD_TURN || a->idle)
+			pthread_cond_signal(&a->more);
 	}
 	pthread_mutex_unlock(&a->lock);
 	return NULL;
@@ -210,6 +211,7 @@ ahead_give(struct ahead *a)
 	a->wanted_offset = a->slots[a->first].item.next_offset;
 	a->first = (a->first + 1) % AHEAD_SLOTS;
 	a->filled--;
-	pthread_cond_signal(&a->room);
+	if (a->filled <= AHEAD_TURN)
+		pthread_cond_signal(&a->room);
 	pthread_mutex_unlock(&a->lock);
 }
