@@ -330,4 +330,25 @@ def one_at_a_time():
         s.run("backup", "--dir", s.dir, status=64)
 
 
+
+@cases.add
+def what_was_erased_behind_a_backup_is_there_again():
+    with Store() as s:
+        s.add(mail(1), mail(2))
+        s.backup()
+        s.run("erase", "--dir", s.dir, "--reason", "test", "1.0")
+        s.add(mail(3))
+        s.backup()
+        s.restore()
+        s.run("verify", "--dir", s.path("back"), "--all")
+        tap.check("0 erased" in s.err, True, s.err)
+        assert len(s.messages(s.path("back"))) == 3
+        # in a backup made afterwards it is gone
+        s.copy = s.path("copy2")
+        s.backup()
+        s.restore("back2")
+        s.run("verify", "--dir", s.path("back2"), "--all")
+        assert "1 erased" in s.err, s.err
+        assert len(s.messages(s.path("back2"))) == 2
+
 tap.run(cases)

@@ -501,6 +501,60 @@ copy_file(struct copy *c, const char *name)
 	return r;
 }
 
+/* Are all blocks there in the copy? A frame that is not copied yet is not
+ * erased there either. */
+static enum res
+is_blank(struct copy *c, uint64_t number, bool *out)
+{
+	struct segment_frame f;
+	struct segment_content content = { .meta = STR_EMPTY };
+	*out = false;
+	enum res r = segment_reader_find(c->dst, number, &f);
+	if (r == RES_NOTFOUND)
+		return RES_OK;
+	struct arena *a = r == RES_OK ? arena_new(FRAME_MEMORY) : NULL;
+	if (r == RES_OK && a == NULL)
+		r = RES_NOMEM;
+	if (r == RES_OK)
+		r = segment_reader_load(c->dst, a, &f, NULL, &content);
+	for (int b = 0; b < FRAME_BLOCKS; b++)
+		*out = *out || content.state[b] == BLOCK_ERASED;
+	arena_free(&a);
+	return r == RES_CORRUPT ? RES_OK : r;
+}
+
+/* What was erased behind a copy that has it still is there, and the file of
+ * erasures beside it must not say otherwise. One under way is kept: whoever
+ * opens a store of this copy goes on with it. */
+static enum res
+copy_erasures(struct copy *c, struct err *err)
+{
+	struct erasures e;
+	char path[PATH_MAX];
+	size_t kept = 0;
+	struct arena *a = arena_new(ERASURES_ARENA);
+	enum res r = a != NULL ? RES_OK : RES_NOMEM;
+	if (r == RES_OK)
+		r = erasures_read(c->b->from, a, err, &e);
+	for (size_t i = 0; r == RES_OK && i < e.count; i++) {
+		bool blank = e.frames[i].intent == 0;
+		if (!blank)
+			r = is_blank(c, e.frames[i].number, &blank);
+		if (blank)
+			e.frames[kept++] = e.frames[i];
+	}
+	if (r == RES_OK)
+		r = io_path(path, "%s/" ERASURES_FILE, c->b->to);
+	if (r == RES_OK) {
+		e.count = kept;
+		/* one of before may say more */
+		if (kept > 0 || e.pending || access(path, F_OK) == 0)
+			r = erasures_write(c->b->o->io, c->b->to, &e);
+	}
+	arena_free(&a);
+	return r;
+}
+
 static enum res
 copy_pieces(struct copy *c, uint64_t end)
 {
@@ -556,7 +610,7 @@ backup_shard_copy(
 		r = copy_pieces(&c, end);
 	/* erasures last: whatever is zeros now stands there */
 	if (r == RES_OK)
-		r = copy_file(&c, ERASURES_FILE);
+		r = copy_erasures(&c, err);
 	if (r == RES_OK && new)
 		b->counts->changed++;
 	if (r == RES_OK && c.state.bytes > SHARD_HEADER_BYTES &&
