@@ -393,11 +393,24 @@ take_hit(void *context, struct arena *a, const struct search_hit *h)
 	return export_one(context, h->id);
 }
 
+/* The query alone does not tell what it found then. */
+static int
+record_page(void *context, const struct search_hit *hits, size_t count)
+{
+	struct export *x = context;
+	uint64_t ids[EACH_PAGE];
+	for (size_t i = 0; i < count; i++)
+		ids[i] = hits[i].id;
+	return archive_event(&x->place, "export",
+	    archive_reader_path(x->reader), STR_EMPTY, ids, count);
+}
+
 static int
 export_all(struct export *x, const struct query *q)
 {
 	struct search_coverage coverage;
-	int status = each_message(x->reader, q, take_hit, x, &coverage);
+	int status = each_message(
+	    x->reader, q, record_page, take_hit, x, &coverage);
 	if (status != EX_OK)
 		return status;
 	archive_say_coverage(&coverage);

@@ -393,7 +393,8 @@ archive_whatif_main(int argc, char **argv)
 		status = archive_event(&x.place, "whatif",
 		    archive_reader_path(x.reader), q->text, NULL, 0);
 	if (x.reader != NULL && status == EX_OK) {
-		status = each_message(x.reader, q, take_hit, &x, &coverage);
+		status = each_message(
+		    x.reader, q, NULL, take_hit, &x, &coverage);
 		status = say_sums(&x, status, &coverage);
 	}
 	archive_reader_close(&x.reader);

@@ -297,7 +297,7 @@ as_received_all(struct archive_reader *r, bool json, uint64_t *faults)
 	struct query *q =
 	    a != NULL ? archive_query(a, 1, words, 0, &status) : NULL;
 	if (q != NULL) {
-		status = each_message(r, q, take_hit, &c, &coverage);
+		status = each_message(r, q, NULL, take_hit, &c, &coverage);
 		archive_say_coverage(&coverage);
 		fprintf(stderr, "hanaper: %" PRIu64 " messages checked as they "
 		    "were received\n", c.checked);

@@ -2,8 +2,6 @@
 
 #include <sysexits.h>
 
-#define PAGE 200
-
 /* What one page could not search is missing from the whole. */
 static void
 add_coverage(
@@ -22,11 +20,11 @@ add_coverage(
 }
 
 static enum res
-one_page(struct archive_reader *r, const struct query *q, each_fn fn,
-    void *context, char cursor[256], struct search_coverage *coverage,
-    struct err *err)
+one_page(struct archive_reader *r, const struct query *q, each_page_fn begin,
+    each_fn fn, void *context, char cursor[256],
+    struct search_coverage *coverage, int *status, struct err *err)
 {
-	const struct search_options o = { .limit = PAGE,
+	const struct search_options o = { .limit = EACH_PAGE,
 		.cursor = str_c(cursor),
 		.batch = true,
 		.going_on = true };
@@ -40,6 +38,10 @@ one_page(struct archive_reader *r, const struct query *q, each_fn fn,
 	enum res res = archive_search(
 	    r, a, q, &o, err, &hits, &count, &next, &page);
 	add_coverage(coverage, &page);
+	if (res == RES_OK && count > 0 && begin != NULL)
+		*status = begin(context, hits, count);
+	if (*status != EX_OK)
+		res = RES_AGAIN; /* told */
 	for (size_t i = 0; res == RES_OK && i < count; i++)
 		res = fn(context, a, &hits[i]);
 	if (res == RES_OK && next.len >= 256)
@@ -54,19 +56,22 @@ one_page(struct archive_reader *r, const struct query *q, each_fn fn,
 }
 
 int
-each_message(struct archive_reader *r, const struct query *q, each_fn fn,
-    void *context, struct search_coverage *out_coverage)
+each_message(struct archive_reader *r, const struct query *q,
+    each_page_fn page, each_fn fn, void *context,
+    struct search_coverage *out_coverage)
 {
 	struct err err = { "" };
 	char cursor[256] = "";
+	int status = EX_OK;
 	enum res res;
 	*out_coverage = (struct search_coverage){ 0 };
 	do
 		res = one_page(
-		    r, q, fn, context, cursor, out_coverage, &err);
+		    r, q, page, fn, context, cursor, out_coverage, &status,
+		    &err);
 	while (res == RES_OK && cursor[0] != '\0');
-	if (res == RES_OK)
-		return EX_OK;
+	if (res == RES_OK || status != EX_OK)
+		return status;
 	return cli_fail(cli_status(res), "%s",
 	    err.text[0] != '\0' ? err.text : res_text(res));
 }
