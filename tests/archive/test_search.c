@@ -657,10 +657,20 @@ test_half_written(void **state)
 		    (off_t)(last.offset + there)), len - there);
 		assert_found(f, "token", 2);
 		assert_int_equal(f->coverage.damaged, 0);
+		/* what was read ahead then is no end, and nothing erased */
+		struct segment_content c;
+		assert_ok(segment_reader_open(
+		    entries[0].dir, NULL, NULL, &sr));
+		assert_ok(segment_reader_at(sr, SHARD_HEADER_BYTES, &frame));
 		assert_int_equal(pwrite(fd, bytes, len, (off_t)last.offset),
 		    len);
 		assert_found(f, "token", 3);
 		archive_reader_close(&f->reader);
+		assert_ok(segment_reader_at(sr, last.offset, &frame));
+		assert_ok(segment_reader_load(sr, f->a, &frame, NULL, &c));
+		assert_int_equal(c.state[BLOCK_META], BLOCK_WHOLE);
+		assert_int_equal(c.state[BLOCK_BODY], BLOCK_WHOLE);
+		segment_reader_close(&sr);
 	}
 	close(fd);
 }

@@ -107,6 +107,15 @@ load(struct segment_reader *r, struct arena *a, const struct segment_frame *f,
 	return RES_OK;
 }
 
+static bool
+has_erased(const struct segment_content *c)
+{
+	for (int b = 0; b < FRAME_BLOCKS; b++)
+		if (c->state[b] == BLOCK_ERASED)
+			return true;
+	return false;
+}
+
 enum res
 segment_reader_load(struct segment_reader *r, struct arena *a,
     const struct segment_frame *f, struct err *err,
@@ -117,8 +126,10 @@ segment_reader_load(struct segment_reader *r, struct arena *a,
 	if (res != RES_OK)
 		return res;
 	res = load(r, a, f, dictionary, NULL, out);
-	if (res == RES_CORRUPT) {
-		/* once more from the file, before it is called damage */
+	if (res == RES_CORRUPT || (res == RES_OK && has_erased(out))) {
+		/* Once more from the file, before it is called damage, or
+		 * erased: the window may be of a time when the frame was being
+		 * written. */
 		window_drop(&r->window);
 		res = load(r, a, f, dictionary, err, out);
 	}
@@ -137,14 +148,26 @@ segment_reader_check(struct segment_reader *r, const struct segment_frame *f)
 	return res;
 }
 
+/* The beginning of a block. Zeros are believed when the file says so now. */
+static enum res
+view_block(struct segment_reader *r, const struct segment_frame *f,
+    enum frame_block b, size_t len, struct str *out)
+{
+	uint64_t at = f->offset + frame_block_offset(&f->header, b);
+	enum res res = window_view(&r->window, at, len, out);
+	if (res == RES_OK && r->window.from_cache && window_all_zero(*out)) {
+		window_drop(&r->window);
+		res = window_view(&r->window, at, len, out);
+	}
+	return res;
+}
+
 enum res
 segment_reader_salt(struct segment_reader *r, const struct segment_frame *f,
     enum frame_block b, uint8_t out[FRAME_SALT_BYTES])
 {
 	struct str s;
-	enum res res = window_view(&r->window,
-	    f->offset + frame_block_offset(&f->header, b), FRAME_SALT_BYTES,
-	    &s);
+	enum res res = view_block(r, f, b, FRAME_SALT_BYTES, &s);
 	if (res == RES_OK && s.len < FRAME_SALT_BYTES)
 		res = RES_CORRUPT;
 	if (res == RES_OK)
@@ -157,9 +180,8 @@ segment_reader_peek_body(struct segment_reader *r,
     const struct segment_frame *f, struct frame_body *out)
 {
 	struct str s;
-	enum res res = window_view(&r->window,
-	    f->offset + frame_block_offset(&f->header, BLOCK_BODY),
-	    FRAME_BODY_FILE_BYTES, &s);
+	enum res res =
+	    view_block(r, f, BLOCK_BODY, FRAME_BODY_FILE_BYTES, &s);
 	if (res != RES_OK)
 		return res;
 	return frame_body_decode(
@@ -219,9 +241,7 @@ body_frame(struct segment_reader *r, const struct segment_frame *f,
     struct segment_frame *out, struct frame_body *out_body, struct str *out_s)
 {
 	size_t padded = (size_t)frame_padded(f->header.stored[BLOCK_BODY]);
-	enum res res = window_view(&r->window,
-	    f->offset + frame_block_offset(&f->header, BLOCK_BODY), padded,
-	    out_s);
+	enum res res = view_block(r, f, BLOCK_BODY, padded, out_s);
 	if (res != RES_OK)
 		return res;
 	if (padded == 0)
