@@ -81,11 +81,14 @@ on_negotiate(SMFICTX *ctx, unsigned long offered_actions,
 	return SMFIS_CONTINUE;
 }
 
+/* Without memory for a connection as with it: a reply that the MTA does not
+ * wait for would be taken for that to a later step. */
 static sfsistat
 go_on(const struct connection *c, unsigned long no_reply)
 {
-	return c != NULL && (c->no_reply & no_reply) != 0 ? SMFIS_NOREPLY :
-							    SMFIS_CONTINUE;
+	unsigned long granted = c != NULL ? c->no_reply :
+					    atomic_load(&self->last_no_reply);
+	return (granted & no_reply) != 0 ? SMFIS_NOREPLY : SMFIS_CONTINUE;
 }
 
 static struct str
@@ -112,7 +115,7 @@ on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *address)
 	if (c == NULL) { /* follows on a QUIT_NC */
 		c = connection_new(self, ctx);
 		if (c == NULL)
-			return SMFIS_TEMPFAIL;
+			return go_on(c, SMFIP_NR_CONN);
 		smfi_setpriv(ctx, c);
 	}
 	struct session_facts f = {
@@ -168,7 +171,7 @@ on_mail(SMFICTX *ctx, char **argv)
 	struct str args[MAX_ARGS];
 	struct envelope e = { .mail_from = str_c(argv[0]), .args = args };
 	if (c == NULL)
-		return SMFIS_TEMPFAIL;
+		return go_on(c, SMFIP_NR_MAIL);
 	if (argv[0] != NULL)
 		while (e.arg_count < MAX_ARGS && argv[e.arg_count + 1] != NULL) {
 			args[e.arg_count] = str_c(argv[e.arg_count + 1]);

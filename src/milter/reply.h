@@ -13,7 +13,7 @@
 sfsistat reply_decision(
     SMFICTX *ctx, const struct decision *d, bool leading_space);
 
-/* A refusal with a text, for now or for good, in MAIL or at end of message. */
+/* A refusal with a text, for now or for good, at end of message. */
 sfsistat reply_tempfail(
     SMFICTX *ctx, const char *code, const char *enhanced, const char *text);
 sfsistat reply_reject(
