@@ -175,3 +175,18 @@ fields_get_number(const struct fields *f, const char *name)
 	const struct field_value *v = find(f, name);
 	return v != NULL && v->is_number ? v->number : 0;
 }
+
+enum res
+fields_file_end(const char *path, struct str text, struct str last,
+    struct str rest, enum res r, struct err *err)
+{
+	if (r == RES_SYNTAX)
+		last = rest;
+	if ((r == RES_OK && rest.len > 0) || r == RES_NOTFOUND ||
+	    r == RES_SYNTAX)
+		r = RES_CORRUPT;
+	if (r != RES_OK)
+		err_set(err, "%s:%zu: %s", path, str_line_at(text, last.ptr),
+		    res_text(r));
+	return r;
+}

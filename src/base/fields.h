@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/str.h"
 
 #define FIELDS_MAX ((size_t)65536) /* lines of one record */
@@ -37,6 +38,12 @@ struct fields {
  * that ends; RES_LIMIT. */
 HN_CHECK enum res fields_read(
     struct str *rest, struct arena *a, struct fields *out);
+
+/* What the reading of a file came to: `r` after the record that began at
+ * `last`, with `rest` behind it. A record too many or too few, or none, makes
+ * it RES_CORRUPT; `err` gets "PATH:LINE: ..." of what is not RES_OK. */
+HN_CHECK enum res fields_file_end(const char *path, struct str text,
+    struct str last, struct str rest, enum res r, struct err *err);
 
 /* The first value of this name; the empty view, 0 when there is none. */
 struct str fields_get(const struct fields *f, const char *name);

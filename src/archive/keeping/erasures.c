@@ -77,17 +77,9 @@ erasures_parse(struct str text, const char *path, struct arena *a,
 		if (r == RES_OK)
 			r = read_frame(&f, &e.frames[i]);
 	}
-	if (r == RES_OK && rest.len > 0)
-		r = RES_CORRUPT;
-	if (r == RES_SYNTAX)
-		last = rest;
-	if (r == RES_NOTFOUND || r == RES_SYNTAX)
-		r = RES_CORRUPT;
+	r = fields_file_end(path, text, last, rest, r, err);
 	if (r == RES_OK)
 		*out = e;
-	else
-		err_set(err, "%s:%zu: %s", path, str_line_at(text, last.ptr),
-		    res_text(r));
 	return r;
 }
 

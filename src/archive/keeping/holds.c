@@ -64,17 +64,9 @@ holds_parse(struct str text, const char *path, struct arena *a,
 		r = read_hold(&rest, a, &h.items[h.count++]);
 	}
 	/* one more than it says: none is dropped silently */
-	if (r == RES_OK && rest.len > 0)
-		r = RES_CORRUPT;
-	if (r == RES_SYNTAX)
-		last = rest;
-	if (r == RES_NOTFOUND || r == RES_SYNTAX)
-		r = RES_CORRUPT;
+	r = fields_file_end(path, text, last, rest, r, err);
 	if (r == RES_OK)
 		*out = h;
-	else
-		err_set(err, "%s:%zu: %s", path, str_line_at(text, last.ptr),
-		    res_text(r));
 	return r;
 }
 
