@@ -10,9 +10,8 @@
 #include "keys/keyring.h"
 #include "keys/remote.h"
 
-#define MAX_THREADS 16
-#define MAX_ARENA   ((size_t)1 << 30)
-#define KEY_HEAD    7
+#define MAX_ARENA ((size_t)1 << 30)
+#define KEY_HEAD  7
 
 /* Key files that came since the last IPC_LOAD. */
 struct batch {
@@ -134,20 +133,12 @@ load(struct role *role)
 	report(r, &err);
 }
 
-static unsigned
-thread_count(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-	return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (unsigned)n;
-}
-
 static void
 serve(struct role *role, int fd)
 {
 	remote_server_free(&role->server);
 	if (fd < 0 || role->ring == NULL ||
-	    remote_server_new(role->ring, fd, thread_count(),
-		&role->server) != RES_OK)
+	    remote_server_new(role->ring, fd, &role->server) != RES_OK)
 		log_warning("the milter process could not be served");
 }
 

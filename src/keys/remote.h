@@ -1,14 +1,20 @@
 /* A signer whose private keys are in another process, over a SOCK_SEQPACKET
- * socket pair: any number of threads on the asking side, a few on the
+ * socket pair: any number of threads on the asking side, REMOTE_LANES on the
  * signing side. Neither side lets the other take memory or time without
  * bound; the signing side takes nothing but small requests.
  *
+ * The pair is for the key list. With the first packet come lanes: sockets,
+ * each with a thread of its own at the far end, for one request at a time, so
+ * that nobody stands between the thread that asks and the one that signs.
+ *
  * Packets begin with one byte of type, integers are little-endian:
  *
+ *   'L'                               with the descriptors of the lanes
  *   'M' generation32 count32          a new key list begins, `count` keys
  *   'K' { id32 type8 bits16 len16×3 domain selector public }…
  *           (type: 0 RSA, 1 Ed25519; + 128 by rule; + 64 for notes only)
  *   'E' generation32                  the key list is complete
+ * and in a lane
  *   'S' request32 generation32 id32 digest[32]      (to the signing side)
  *   'N' request32 generation32 id32 text            (to it: a note)
  *   'R' request32 outcome8 signature                (from it)
@@ -25,7 +31,7 @@
 
 #define REMOTE_MAX_PACKET  ((size_t)16 << 10)
 #define REMOTE_MAX_KEYS    400000
-#define REMOTE_MAX_PENDING 4096    /* requests waiting at one time */
+#define REMOTE_LANES       32
 #define REMOTE_TIMEOUT_US  10000000 /* an RSA-8192 signature takes 10 ms */
 /* Of a note: Ed25519 takes 0.1 ms, mail may wait for the shard it is about,
  * and what is not signed now is signed later. */
@@ -49,9 +55,9 @@ HN_CHECK enum res remote_wait_ready(struct signer *s, int64_t deadline_us);
 struct remote_server;
 
 /* Serve `ring` (kept by the caller, who frees it later) on this connection,
- * taken over: sends the key list and starts `threads`. */
-HN_CHECK enum res remote_server_new(struct signer *ring, int fd,
-    unsigned threads, struct remote_server **out);
+ * taken over: sends lanes and the key list and starts their threads. */
+HN_CHECK enum res remote_server_new(
+    struct signer *ring, int fd, struct remote_server **out);
 /* Send the list again: `ring` was reloaded. RES_IO: the other side is gone. */
 HN_CHECK enum res remote_server_push(struct remote_server *v);
 /* Closes the connection, waits for the threads. */

@@ -6,18 +6,21 @@
 #include <unistd.h>
 
 #include "base/codec.h"
+#include "base/packet.h"
 #include "keys/remote.h"
 #include "keys/wire.h"
 
-#define MAX_THREADS 64
+struct lane {
+	struct remote_server *server;
+	int fd;
+	pthread_t thread;
+};
 
-/* Packets are whole, so that several threads can receive from one socket and
- * each answer what it got. */
 struct remote_server {
 	struct signer *ring;
 	int fd;
-	unsigned count;
-	pthread_t threads[MAX_THREADS];
+	struct lane lanes[REMOTE_LANES];
+	size_t lane_count, thread_count;
 };
 
 static bool
@@ -117,8 +120,9 @@ outcome(struct remote_server *v, enum res r, uint32_t generation)
 }
 
 static bool
-answer(struct remote_server *v, const uint8_t *p, size_t len, struct buf *out)
+answer(const struct lane *l, const uint8_t *p, size_t len, struct buf *out)
 {
+	struct remote_server *v = l->server;
 	/* without a name the ring only finds ids of its own generation */
 	struct signing_key key = { .id = get_le32(p + 9),
 		.generation = get_le32(p + 5) };
@@ -134,7 +138,7 @@ answer(struct remote_server *v, const uint8_t *p, size_t len, struct buf *out)
 	if (out->error != RES_OK && out->len < WIRE_RESULT_HEAD)
 		return false;
 	out->ptr[5] = (char)outcome(v, r, key.generation);
-	return send_packet(v->fd, out->ptr,
+	return send_packet(l->fd, out->ptr,
 	    r == RES_OK ? out->len : WIRE_RESULT_HEAD);
 }
 
@@ -146,32 +150,77 @@ is_request(const uint8_t *p, ssize_t n)
 		p[0] == WIRE_NOTE;
 }
 
+/* No half service: all threads end, and the peer sees it. */
+static void
+hang_up(const struct remote_server *v)
+{
+	shutdown(v->fd, SHUT_RDWR);
+	for (size_t i = 0; i < v->lane_count; i++)
+		shutdown(v->lanes[i].fd, SHUT_RDWR);
+}
+
 static void *
 serve(void *arg)
 {
-	struct remote_server *v = arg;
+	const struct lane *l = arg;
 	uint8_t bytes[WIRE_SIGN_HEAD + SIGNER_MAX_NOTE + 1];
 	struct buf out;
 	buf_init(&out, REMOTE_MAX_PACKET);
 	for (;;) {
-		ssize_t n = recv(v->fd, bytes, sizeof bytes, 0);
+		ssize_t n = recv(l->fd, bytes, sizeof bytes, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (!is_request(bytes, n) ||
-		    !answer(v, bytes, (size_t)n, &out))
+		    !answer(l, bytes, (size_t)n, &out))
 			break;
 	}
-	/* no half service: the other threads end and the peer sees it */
-	shutdown(v->fd, SHUT_RDWR);
+	hang_up(l->server);
 	buf_done(&out);
 	return NULL;
 }
 
-enum res
-remote_server_new(struct signer *ring, int fd, unsigned threads,
-    struct remote_server **out)
+/* Make the lanes and send the other ends. */
+static enum res
+open_lanes(struct remote_server *v)
+{
+	int theirs[REMOTE_LANES];
+	const char type = WIRE_LANES;
+	int pair[2];
+	while (v->lane_count < REMOTE_LANES &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+		theirs[v->lane_count] = pair[1];
+		v->lanes[v->lane_count++] =
+		    (struct lane){ .server = v, .fd = pair[0] };
+	}
+	enum res r = v->lane_count < REMOTE_LANES ? RES_IO :
+	    packet_send(v->fd, str_of(&type, 1), STR_EMPTY, theirs,
+		v->lane_count);
+	for (size_t i = 0; i < v->lane_count; i++)
+		close(theirs[i]);
+	return r;
+}
+
+static enum res
+start_threads(struct remote_server *v)
 {
 	sigset_t all, old;
+	enum res r = RES_OK;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (r == RES_OK && v->thread_count < v->lane_count) {
+		struct lane *l = &v->lanes[v->thread_count];
+		if (pthread_create(&l->thread, NULL, serve, l) != 0)
+			r = RES_NOMEM;
+		else
+			v->thread_count++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+enum res
+remote_server_new(struct signer *ring, int fd, struct remote_server **out)
+{
 	struct remote_server *v = calloc(1, sizeof *v);
 	if (v == NULL) {
 		close(fd);
@@ -182,17 +231,11 @@ remote_server_new(struct signer *ring, int fd, unsigned threads,
 	/* a stopped peer must not hold the thread that reloads */
 	struct timeval limit = { REMOTE_TIMEOUT_US / 1000000, 0 };
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-	enum res r = remote_server_push(v);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (r == RES_OK && v->count < threads && v->count < MAX_THREADS) {
-		if (pthread_create(
-			&v->threads[v->count], NULL, serve, v) != 0)
-			r = RES_NOMEM;
-		else
-			v->count++;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	enum res r = open_lanes(v);
+	if (r == RES_OK)
+		r = remote_server_push(v);
+	if (r == RES_OK)
+		r = start_threads(v);
 	if (r != RES_OK) {
 		remote_server_free(&v);
 		return r;
@@ -208,9 +251,11 @@ remote_server_free(struct remote_server **vp)
 	*vp = NULL;
 	if (v == NULL)
 		return;
-	shutdown(v->fd, SHUT_RDWR);
-	for (unsigned i = 0; i < v->count; i++)
-		pthread_join(v->threads[i], NULL);
+	hang_up(v);
+	for (size_t i = 0; i < v->thread_count; i++)
+		pthread_join(v->lanes[i].thread, NULL);
+	for (size_t i = 0; i < v->lane_count; i++)
+		close(v->lanes[i].fd);
 	close(v->fd);
 	free(v);
 }

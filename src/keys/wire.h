@@ -2,9 +2,10 @@
 #ifndef KEYS_WIRE_H
 #define KEYS_WIRE_H
 
-#include <stdint.h>
+#include "keys/pubkey.h"
 
 enum wire_type {
+	WIRE_LANES = 'L',
 	WIRE_LIST_BEGIN = 'M',
 	WIRE_LIST_KEYS = 'K',
 	WIRE_LIST_END = 'E',
@@ -28,5 +29,6 @@ enum wire_outcome {
 #define WIRE_SIGN_HEAD      13 /* before the digest, or a note's text */
 #define WIRE_SIGN_LEN       (WIRE_SIGN_HEAD + 32)
 #define WIRE_RESULT_HEAD    6
+#define WIRE_MAX_RESULT     (WIRE_RESULT_HEAD + PUBKEY_MAX_RSA_BITS / 8)
 
 #endif

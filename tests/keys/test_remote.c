@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/codec.h"
+#include "base/packet.h"
 #include "hn_test.h"
 #include "keys/keyring.h"
 
@@ -85,7 +86,7 @@ connect_them(struct fixture *f)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 			     pair), 0);
 	assert_ok(remote_attach(f->client, pair[0]));
-	assert_ok(remote_server_new(f->ring, pair[1], 3, &f->server));
+	assert_ok(remote_server_new(f->ring, pair[1], &f->server));
 }
 
 static int
@@ -325,6 +326,36 @@ under_load(void **state)
 
 /* --- a peer that misbehaves --- */
 
+/* One lane; our end of it. */
+static int
+send_lane(int fd)
+{
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(packet_send(fd, STR("L"), STR_EMPTY, pair, 1));
+	close(pair[0]);
+	return pair[1];
+}
+
+/* What a server sends first. */
+static void
+receive_lanes(int fd, int lanes[REMOTE_LANES])
+{
+	size_t len, count;
+	char byte;
+	assert_ok(
+	    packet_receive(fd, &byte, 1, &len, lanes, REMOTE_LANES, &count));
+	assert_int_equal(byte, 'L');
+	assert_int_equal(count, REMOTE_LANES);
+}
+
+static void
+close_lanes(const int lanes[REMOTE_LANES])
+{
+	for (size_t i = 0; i < REMOTE_LANES; i++)
+		close(lanes[i]);
+}
+
 static void
 send_list(int fd, const char *domain)
 {
@@ -354,19 +385,109 @@ silent_signer(void **state)
 	assert_ok(remote_new(50000, &s));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_ok(remote_attach(s, pair[0]));
+	int lane = send_lane(pair[1]);
 	send_list(pair[1], "a.example");
 	assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
 	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
-	/* the late answer to it, answers to nobody and unknown outcomes */
+	/* the late answer to it, and answers to nobody */
 	uint8_t request[64];
-	assert_int_equal(recv(pair[1], request, sizeof request, 0), 45);
+	assert_int_equal(recv(lane, request, sizeof request, 0), 45);
 	uint8_t reply[7] = { 'R', 0, 0, 0, 0, 0, 'x' };
 	memcpy(reply + 1, request + 1, 4);
-	assert_int_equal(send(pair[1], reply, 7, 0), 7);
+	assert_int_equal(send(lane, reply, 7, 0), 7);
 	reply[1] ^= 0x55;
 	reply[5] = 99;
-	assert_int_equal(send(pair[1], reply, 7, 0), 7);
+	assert_int_equal(send(lane, reply, 7, 0), 7);
 	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
+	close(lane);
+	close(pair[1]);
+	signer_free(&s);
+}
+
+struct answerer {
+	int lane;
+	const char *reply; /* its number is put in */
+	size_t len;
+};
+
+static void *
+answer_once(void *arg)
+{
+	struct answerer *a = arg;
+	uint8_t request[64], reply[16];
+	if (recv(a->lane, request, sizeof request, 0) != 45)
+		return NULL;
+	memcpy(reply, a->reply, a->len);
+	if (a->len > 5)
+		memcpy(reply + 1, request + 1, 4);
+	return send(a->lane, reply, a->len, 0) == (ssize_t)a->len ? a : NULL;
+}
+
+static void
+bad_answers(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		enum res want;
+	} rows[] = {
+		{ "R\0\0\0\0\143x", 7, RES_IO }, /* unknown outcome */
+		{ "R\0\0\0\0", 5, RES_AGAIN },
+		{ "X\0\0\0\0\0x", 7, RES_AGAIN },
+		{ "R\0\0\0\0\2", 6, RES_NOTFOUND },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct signer *s = NULL;
+		int pair[2];
+		pthread_t thread;
+		void *sent;
+		assert_ok(remote_new(0, &s));
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_ok(remote_attach(s, pair[0]));
+		struct answerer a = { send_lane(pair[1]), rows[i].bytes,
+			rows[i].len };
+		send_list(pair[1], "a.example");
+		assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
+		assert_int_equal(
+		    pthread_create(&thread, NULL, answer_once, &a), 0);
+		assert_int_equal(sign_for(s, "a.example"), rows[i].want);
+		pthread_join(thread, &sent);
+		assert_non_null(sent);
+		close(a.lane);
+		close(pair[1]);
+		signer_free(&s);
+	}
+}
+
+/* More threads than lanes: each waits for its turn, none for ever. */
+static void *
+ask_once(void *arg)
+{
+	return sign_for(arg, "a.example") == RES_AGAIN ? arg : NULL;
+}
+
+static void
+one_lane_for_many(void **state)
+{
+	struct signer *s = NULL;
+	int pair[2];
+	pthread_t threads[8];
+	assert_ok(remote_new(50000, &s));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(remote_attach(s, pair[0]));
+	int lane = send_lane(pair[1]);
+	send_list(pair[1], "a.example");
+	assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(
+		    pthread_create(&threads[i], NULL, ask_once, s), 0);
+	for (size_t i = 0; i < 8; i++) {
+		void *again;
+		pthread_join(threads[i], &again);
+		assert_non_null(again);
+	}
+	close(lane);
 	close(pair[1]);
 	signer_free(&s);
 }
@@ -406,7 +527,8 @@ bad_lists(void **state)
 		{ "M\1\0\0\0\377\377\377\377", 9 }, /* too many keys */
 		{ "K", 1 },                         /* before a beginning */
 		{ "E\1\0\0\0", 5 },
-		{ "R\1\0\0", 4 },
+		{ "R\1\0\0\0\0x", 7 }, /* answers come in lanes */
+		{ "L", 1 },             /* without any */
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct signer *s = NULL;
@@ -451,15 +573,48 @@ bad_keys(void **state)
 		assert_int_equal(
 		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		assert_ok(remote_attach(s, pair[0]));
+		int lane = send_lane(pair[1]);
 		assert_int_equal(send(pair[1], "M\7\0\0\0\1\0\0\0", 9, 0), 9);
 		assert_int_equal(send(pair[1], rows[i].bytes, rows[i].len, 0),
 		    (ssize_t)rows[i].len);
 		assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+		assert_int_equal(recv(lane, &byte, 1, 0), 0);
+		close(lane);
 		close(pair[1]);
 		signer_free(&s);
 	}
 }
 
+/* A list is of no use without lanes, and lanes come once. */
+static void
+bad_lanes(void **state)
+{
+	struct signer *s = NULL;
+	int pair[2];
+	char byte;
+	for (int twice = 0; twice < 2; twice++) {
+		assert_ok(remote_new(50000, &s));
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_ok(remote_attach(s, pair[0]));
+		int lanes[2] = { -1, -1 };
+		for (int i = 0; twice && i < 2; i++)
+			lanes[i] = send_lane(pair[1]);
+		if (!twice)
+			send_list(pair[1], "a.example");
+		assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+		for (int i = 0; twice && i < 2; i++) {
+			assert_int_equal(recv(lanes[i], &byte, 1, 0), 0);
+			close(lanes[i]);
+		}
+		assert_int_equal(remote_wait_ready(s, clock_mono_us()),
+		    RES_TIMEOUT);
+		close(pair[1]);
+		signer_free(&s);
+	}
+}
+
+/* Each ends the whole service, not its lane alone. */
 static void
 bad_requests(void **state)
 {
@@ -470,14 +625,18 @@ bad_requests(void **state)
 		uint8_t bytes[4000] = { 'S' };
 		assert_int_equal(
 		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_ok(remote_server_new(f->ring, pair[1], 2, &f->server));
-		assert_int_equal(send(pair[0], bytes, lengths[i], 0),
+		assert_ok(remote_server_new(f->ring, pair[1], &f->server));
+		int lanes[REMOTE_LANES];
+		receive_lanes(pair[0], lanes);
+		assert_int_equal(send(lanes[i], bytes, lengths[i], 0),
 		    (ssize_t)lengths[i]);
-		ssize_t n;
-		while ((n = recv(pair[0], bytes, sizeof bytes, 0)) > 0)
-			assert_int_not_equal(bytes[0], 'R');
-		assert_int_equal(n, 0);
+		for (size_t k = 0; k < REMOTE_LANES; k++)
+			assert_int_equal(
+			    recv(lanes[k], bytes, sizeof bytes, 0), 0);
+		while (recv(pair[0], bytes, sizeof bytes, 0) > 0)
+			;
 		remote_server_free(&f->server);
+		close_lanes(lanes);
 		close(pair[0]);
 	}
 }
@@ -489,19 +648,22 @@ unknown_id(void **state)
 	int pair[2];
 	uint8_t bytes[4000], request[45] = { 'S', 1, 2, 3, 4 };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_ok(remote_server_new(f->ring, pair[1], 1, &f->server));
+	assert_ok(remote_server_new(f->ring, pair[1], &f->server));
+	int lanes[REMOTE_LANES], lane;
+	receive_lanes(pair[0], lanes);
+	lane = lanes[0];
 	put_le32(request + 5, 1);
 	put_le32(request + 9, 2); /* ids are 0 and 1 */
-	assert_int_equal(send(pair[0], request, sizeof request, 0), 45);
-	do
-		assert_true(recv(pair[0], bytes, sizeof bytes, 0) > 0);
-	while (bytes[0] != 'R');
+	assert_int_equal(send(lane, request, sizeof request, 0), 45);
+	assert_int_equal(recv(lane, bytes, sizeof bytes, 0), 6);
+	assert_int_equal(bytes[0], 'R');
 	assert_memory_equal(bytes + 1, request + 1, 4);
 	assert_int_equal(bytes[5], 2);
 	put_le32(request + 5, 9); /* no such generation */
-	assert_int_equal(send(pair[0], request, sizeof request, 0), 45);
-	assert_int_equal(recv(pair[0], bytes, sizeof bytes, 0), 6);
+	assert_int_equal(send(lane, request, sizeof request, 0), 45);
+	assert_int_equal(recv(lane, bytes, sizeof bytes, 0), 6);
 	assert_int_equal(bytes[5], 1);
+	close_lanes(lanes);
 	close(pair[0]);
 }
 
@@ -604,9 +766,12 @@ main(void)
 		TEST(replaced_while_connected),
 		TEST(under_load),
 		cmocka_unit_test(silent_signer),
+		cmocka_unit_test(bad_answers),
+		cmocka_unit_test(one_lane_for_many),
 		cmocka_unit_test(silent_signer_of_notes),
 		cmocka_unit_test(bad_lists),
 		cmocka_unit_test(bad_keys),
+		cmocka_unit_test(bad_lanes),
 		TEST(bad_requests),
 		TEST(unknown_id),
 		TEST(many_keys),
