@@ -16,6 +16,7 @@
 
 #include "archive/format/segment.h"
 #include "archive/index/entry.h"
+#include "archive/index/generations.h"
 #include "base/err.h"
 #include "base/res.h"
 #include "base/str.h"
@@ -44,10 +45,6 @@ struct index_position {
  * one that cannot be read. Opens and closes through SQLite. */
 HN_CHECK enum res index_peek(
     const char *shard_dir, struct index_position *out);
-
-/* Number and path of the newest generation; RES_NOTFOUND. */
-HN_CHECK enum res index_newest(
-    const char *shard_dir, char out_path[], size_t max, unsigned *out_number);
 
 /* --- writing --- */
 struct index_writer;
