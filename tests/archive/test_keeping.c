@@ -2,6 +2,10 @@
  * message is whole, or gone as somebody wanted; what is held is never lost;
  * nothing else is touched. */
 #include "archive/keeping/erase.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "archive/keeping/erasures.h"
 #include "archive/keeping/expire.h"
 #include "archive/keeping/held.h"
@@ -32,8 +36,10 @@ open_store(const char *path, const struct archive_io *io)
 static struct str
 text_of(char out[512], int n)
 {
-	int len = snprintf(out, 512, "Subject: number%d\r\n\r\nsecret%d\r\n",
-	    n, n);
+	/* the second word has no neighbour in the index that it shares letters
+	 * with, and stands in its pages as it is */
+	int len = snprintf(out, 512,
+	    "Subject: number%d\r\n\r\nsecret%d %dunique\r\n", n, n, n);
 	return str_of(out, (size_t)len);
 }
 
@@ -167,6 +173,16 @@ stands_somewhere(const char *path, const char *text)
 	return needle_found;
 }
 
+/* Of the victim. */
+static const char *const needles[] = { "secret2", "2unique" };
+
+static bool
+victim_stands_somewhere(const char *path)
+{
+	return stands_somewhere(path, needles[0]) ||
+	    stands_somewhere(path, needles[1]);
+}
+
 static void
 assert_others_whole(const char *path, const char *what)
 {
@@ -204,7 +220,7 @@ judge_erase(const char *path, const char *what, bool must_be_gone)
 	assert_verified(path, what, &erased);
 	assert_others_whole(path, what);
 	size_t found = count_found(path, "secret2");
-	bool bytes = stands_somewhere(path, "secret2");
+	bool bytes = victim_stands_somewhere(path);
 	if (erased != 0 && erased != 3)
 		fail_msg("%s: %d frames are erased", what, (int)erased);
 	if ((erased == 3) == (found > 0) || (erased == 3) == bytes)
@@ -229,11 +245,12 @@ test_erase(void **state)
 	struct store *s = open_store(path, NULL);
 	/* the shard is open: it is left, mail goes on in a new one */
 	const uint64_t wanted[] = { ids[MESSAGES], ids[MESSAGES + 1] };
+	assert_true(stands_somewhere(path, needles[0]));
 	if (erase(s, wanted, 2, &err, &done) != RES_OK)
 		fail_msg("%s", err.text);
 	assert_int_equal(done.frames, 3);
 	assert_int_equal(done.before, 0);
-	assert_false(stands_somewhere(path, "secret2"));
+	assert_false(victim_stands_somewhere(path));
 	/* the same bytes are new mail, in the new shard */
 	assert_ok(test_submit(s, "mail", TEST_TIME, STR_EMPTY,
 	    text_of(text, VICTIM), &id));
@@ -354,6 +371,112 @@ test_erase_failing_disk(void **state)
 	const struct step step = { "failed", false, true };
 	(void)state;
 	erase_at_every_step(&step, stride(9));
+}
+
+/* --- killed while the index is made --- */
+
+/* The child erases, and is shot once `until` stands in the shard's folder; or
+ * it comes to its end before that is seen. */
+static void
+shoot(const char *path, const uint64_t ids[MESSAGES + 2], const char *until)
+{
+	char file[PATH_MAX];
+	struct stat st;
+	int status = 0;
+	assert_ok(io_path(
+	    file, "%s/families/mail/2026-05.1/%s", path, until));
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct err err = { "" };
+		struct erase_outcome done;
+		const uint64_t wanted[] = { ids[VICTIM], ids[MESSAGES + 1] };
+		struct store *s = open_store(path, NULL);
+		_exit(erase(s, wanted, 2, &err, &done) == RES_OK ? 0 : 1);
+	}
+	bool ended = false;
+	while (!ended && stat(file, &st) != 0)
+		ended = waitpid(pid, &status, WNOHANG) == pid;
+	if (!ended) {
+		(void)kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void
+test_erase_shot(void **state)
+{
+	static const char *const files[] = { "erasures", "index.work.db",
+		"index.new.db", "index.g2.db" };
+	static const char *const strays[] = { "index.work.db",
+		"index.new.db" };
+	(void)state;
+	char from[PATH_MAX], path[PATH_MAX], file[PATH_MAX];
+	uint64_t ids[MESSAGES + 2];
+	struct arena *a = arena_new(0);
+	scratch_make(from);
+	fill(from, ids);
+	assert_ok(
+	    io_path(file, "%s/families/mail/2026-05.1/index.g1.db", from));
+	struct str index = test_read_file(a, file);
+	assert_true(str_find(index, str_c(needles[1])) != SIZE_MAX);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		copy_store(from, path);
+		shoot(path, ids, files[i]);
+		/* as if it had got no further than to copy */
+		for (size_t j = 0; j < 2 && is_pending(path); j++) {
+			assert_ok(io_path(file, "%s/families/mail/2026-05.1/%s",
+			    path, strays[j]));
+			test_write_file(file, index);
+		}
+		judge_erase(path, files[i], false);
+		for (size_t j = 0; j < sizeof strays / sizeof *strays; j++) {
+			assert_ok(io_path(file, "%s/families/mail/2026-05.1/%s",
+			    path, strays[j]));
+			if (access(file, F_OK) == 0)
+				fail_msg("%s: %s is left", files[i], strays[j]);
+		}
+		scratch_remove(path);
+	}
+	arena_free(&a);
+	scratch_remove(from);
+}
+
+/* What an interrupted reindex has built holds the words too. */
+static void
+test_erase_while_building(void **state)
+{
+	(void)state;
+	char path[PATH_MAX], old[PATH_MAX], building[PATH_MAX];
+	uint64_t ids[MESSAGES + 2], erased;
+	struct err err = { "" };
+	struct erase_outcome done;
+	struct archive_reader *r;
+	struct arena *a = arena_new(0);
+	scratch_make(path);
+	fill(path, ids);
+	assert_ok(io_path(old, "%s/families/mail/2026-05.1/index.g1.db", path));
+	assert_ok(io_path(
+	    building, "%s/families/mail/2026-05.1/building.db", path));
+	test_write_file(building, test_read_file(a, old));
+	struct store *s = open_store(path, NULL);
+	assert_ok(erase(s, &ids[VICTIM], 1, &err, &done));
+	assert_int_equal(done.frames, 2);
+	store_close(&s);
+	assert_false(victim_stands_somewhere(path));
+	/* it goes on, and has nothing to bring back */
+	assert_ok(archive_reader_open(path, &err, &r));
+	assert_ok(archive_reindex(r, NULL, NULL, &err));
+	archive_reader_close(&r);
+	assert_false(victim_stands_somewhere(path));
+	assert_int_equal(count_found(path, needles[1]), 0);
+	assert_others_whole(path, "building");
+	assert_verified(path, "building", &erased);
+	assert_int_equal(erased, 2);
+	arena_free(&a);
+	scratch_remove(path);
 }
 
 /* Zeros that nobody wanted are damage. */
@@ -622,6 +745,8 @@ main(void)
 		cmocka_unit_test(test_erase_killed),
 		cmocka_unit_test(test_erase_power_cut),
 		cmocka_unit_test(test_erase_failing_disk),
+		cmocka_unit_test(test_erase_shot),
+		cmocka_unit_test(test_erase_while_building),
 		cmocka_unit_test(test_zeros_without_intent),
 		cmocka_unit_test(test_expire_killed),
 		cmocka_unit_test(test_expire_power_cut),

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/index/forget.h"
 #include "archive/index/rebuild.h"
 #include "archive/keeping/erasures.h"
 #include "archive/keeping/holds.h"
@@ -26,6 +27,7 @@ struct part {
 	struct erasures erasures;
 	size_t frame_count;
 	struct segment_frame *frames; /* to be erased, with their deliveries */
+	uint64_t *numbers;            /* theirs */
 	size_t file_count;
 	struct str *files;
 };
@@ -129,15 +131,33 @@ write_done(struct store *s, uint64_t intent, struct audit_who who,
 	return r;
 }
 
-/* All that is left to do once the intent is durable. */
+/* Blocks and terms. `first`: nobody has begun with it, so that the texts can
+ * still be read, by which the index gives up the terms. Else, or when that
+ * cannot be relied on, it is made anew of what is left. */
 static enum res
-finish(struct store *s, const char *dir, struct erasures *e, uint64_t intent,
-    struct audit_who who, const atomic_bool *stop, struct err *err)
+forget(const struct archive_io *io, const char *dir, const struct erasures *e,
+    const struct part *first, const atomic_bool *stop, struct err *err)
+{
+	struct err ignored = { "" };
+	enum res prepared = RES_UNSUPPORTED;
+	if (first != NULL)
+		prepared = forget_prepare(
+		    dir, first->numbers, first->frame_count, stop, &ignored);
+	enum res r = wipe(io, dir, e, err);
+	if (r != RES_OK)
+		return r;
+	return prepared == RES_OK ? forget_publish(dir, err) :
+				    rebuild_index(dir, stop, err);
+}
+
+/* All that is left to do once the intent is durable; `first` as above. */
+static enum res
+finish(struct store *s, const char *dir, struct erasures *e,
+    const struct part *first, uint64_t intent, struct audit_who who,
+    const atomic_bool *stop, struct err *err)
 {
 	const struct archive_io *io = store_env(s)->io;
-	enum res r = wipe(io, dir, e, err);
-	if (r == RES_OK)
-		r = rebuild_index(dir, stop, err);
+	enum res r = forget(io, dir, e, first, stop, err);
 	if (r == RES_OK)
 		r = write_done(s, intent, who, err);
 	if (r != RES_OK)
@@ -197,6 +217,7 @@ static enum res
 take_back(struct store *s, const char *dir, struct erasures *e)
 {
 	size_t kept = 0;
+	forget_drop(dir);
 	for (size_t i = 0; i < e->count; i++)
 		if (e->frames[i].intent != 0)
 			e->frames[kept++] = e->frames[i];
@@ -237,7 +258,7 @@ settle(struct store *s, const char *dir, struct erasures *e,
 	if (r == RES_NOTFOUND)
 		return take_back(s, dir, e);
 	if (r == RES_OK)
-		r = finish(s, dir, e, l.id, l.who, stop, err);
+		r = finish(s, dir, e, NULL, l.id, l.who, stop, err);
 	return r;
 }
 
@@ -314,6 +335,7 @@ add_frame(struct part *p, struct arena *a, struct segment_reader *reader,
 	struct frame_body b;
 	if (p->frame_count == ERASE_MAX_FRAMES)
 		return RES_LIMIT;
+	p->numbers[p->frame_count] = f->header.number;
 	p->frames[p->frame_count++] = *f;
 	if (!(f->header.flags & FRAME_BODY_IN_FILE) ||
 	    segment_reader_peek_body(reader, f, &b) != RES_OK)
@@ -332,8 +354,9 @@ list_frames(struct part *p, struct arena *a, struct segment_reader *reader,
 	struct segment_frame f;
 	struct segment_walk w = SEGMENT_WALK;
 	p->frames = arena_array(a, ERASE_MAX_FRAMES, sizeof *p->frames);
+	p->numbers = arena_array(a, ERASE_MAX_FRAMES, sizeof *p->numbers);
 	p->files = arena_array(a, ERASE_MAX_FRAMES, sizeof *p->files);
-	if (p->frames == NULL || p->files == NULL)
+	if (p->frames == NULL || p->numbers == NULL || p->files == NULL)
 		return RES_NOMEM;
 	enum res r;
 	while ((r = segment_reader_next(reader, &w, &f)) == RES_OK) {
@@ -496,7 +519,7 @@ erase_part(struct store *s, struct part *p, const struct erase_request *rq,
 		}
 	}
 	if (r == RES_OK)
-		r = finish(s, p->entry.dir, &p->erasures, intent, rq->who,
+		r = finish(s, p->entry.dir, &p->erasures, p, intent, rq->who,
 		    rq->stop, err);
 	return r;
 }
