@@ -34,6 +34,46 @@ html_init(struct html *h, struct buf *out)
 	*h = (struct html){ .state = HTML_TEXT, .out = out };
 }
 
+/* --- text out, the lines of a quotation marked --- */
+
+static void
+begin_line(struct html *h)
+{
+	unsigned n = h->quotes < HTML_MAX_MARKS ? h->quotes : HTML_MAX_MARKS;
+	for (; h->line_start && n > 0; n--)
+		buf_add(h->out, "> ", 2);
+	h->line_start = false;
+}
+
+static void
+put(struct html *h, const char *bytes, size_t len)
+{
+	while (h->quotes > 0 && len > 0) {
+		const char *lf = memchr(bytes, '\n', len);
+		size_t n = lf != NULL ? (size_t)(lf - bytes) : len;
+		if (n > 0)
+			begin_line(h);
+		h->line_start = h->line_start || lf != NULL;
+		n += lf != NULL;
+		buf_add(h->out, bytes, n);
+		bytes += n;
+		len -= n;
+	}
+	buf_add(h->out, bytes, len);
+}
+
+static void
+put_char(struct html *h, char c)
+{
+	put(h, &c, 1);
+}
+
+static void
+put_str(struct html *h, struct str s)
+{
+	put(h, s.ptr, s.len);
+}
+
 static void
 hold(struct html *h, char c)
 {
@@ -44,7 +84,7 @@ hold(struct html *h, char c)
 static void
 release(struct html *h)
 {
-	buf_add(h->out, h->held, h->held_len);
+	put(h, h->held, h->held_len);
 	h->held_len = 0;
 }
 
@@ -59,14 +99,16 @@ is_space(char c)
 static void
 put_cp(struct html *h, uint32_t cp)
 {
+	if (cp == 0 || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
+		cp = 0xfffd;
 	if (cp == NBSP)
-		buf_add_char(h->out, ' ');
-	else if (cp >= 0x80 && cp < 0xa0) /* numbers meant as windows-1252 */
-		buf_add_char(h->out, ' ');
-	else if (cp == 0 || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
-		utf8_encode(h->out, 0xfffd);
-	else
-		utf8_encode(h->out, cp);
+		cp = ' ';
+	if (cp < 0x80) {
+		put_char(h, (char)cp);
+		return;
+	}
+	begin_line(h);
+	utf8_encode(h->out, cp);
 }
 
 /* "#228", "#xE4" into a code point; false when there are no digits. */
@@ -114,7 +156,7 @@ entity_end(struct html *h, bool semicolon)
 	size_t used = name.len;
 	if (name.len > 0 && name.ptr[0] == '#') {
 		if (number(name, &cp))
-			put_cp(h, cp);
+			put_cp(h, entity_number(cp));
 		h->held_len = 0;
 		return;
 	}
@@ -125,14 +167,14 @@ entity_end(struct html *h, bool semicolon)
 	if (cp == 0 || used == 0) {
 		release(h);
 		if (semicolon)
-			buf_add_char(h->out, ';');
+			put_char(h, ';');
 		return;
 	}
 	h->held_len = 0;
 	put_cp(h, cp);
-	buf_add_str(h->out, str_skip(name, used));
+	put_str(h, str_skip(name, used));
 	if (semicolon && used < name.len)
-		buf_add_char(h->out, ';');
+		put_char(h, ';');
 }
 
 /* --- tags --- */
@@ -144,6 +186,17 @@ name_char(struct html *h, char c)
 		h->name[h->name_len++] = ascii_lower(c);
 }
 
+/* A <blockquote> or its end, on a line of its own. */
+static void
+quote(struct html *h)
+{
+	if (!h->end_tag)
+		h->quotes++;
+	else if (h->quotes > 0)
+		h->quotes--;
+	h->line_start = true;
+}
+
 static void
 tag_end(struct html *h)
 {
@@ -152,7 +205,9 @@ tag_end(struct html *h)
 		name.len--; /* <br/> */
 	h->state = HTML_TEXT;
 	if (!LISTED(inline_elements, name))
-		buf_add_char(h->out, '\n');
+		put_char(h, '\n');
+	if (str_eq(name, STR("blockquote")))
+		quote(h);
 	if (h->end_tag)
 		return;
 	h->raw_shown = LISTED(rcdata_elements, name);
@@ -181,14 +236,14 @@ tag_open(struct html *h, char c)
 	} else if (c == '?') {
 		h->state = HTML_BOGUS;
 	} else if (c == '<') {
-		buf_add_char(h->out, '<'); /* and this one opens anew */
+		put_char(h, '<'); /* and this one opens anew */
 	} else {
 		h->state = c == '&' ? HTML_ENTITY : HTML_TEXT;
-		buf_add_char(h->out, '<');
+		put_char(h, '<');
 		if (c == '&')
 			hold(h, c);
 		else
-			buf_add_char(h->out, c);
+			put_char(h, c);
 	}
 }
 
@@ -264,7 +319,7 @@ cdata(struct html *h, char c)
 {
 	if (c == ']') {
 		if (h->held_len == 2)
-			buf_add_char(h->out, c);
+			put_char(h, c);
 		else
 			hold(h, c);
 		return;
@@ -275,7 +330,7 @@ cdata(struct html *h, char c)
 		return;
 	}
 	release(h);
-	buf_add_char(h->out, c);
+	put_char(h, c);
 }
 
 /* --- raw text: held = "</scri", shown again if it is no end tag --- */
@@ -291,7 +346,7 @@ raw_back(struct html *h, char c)
 		hold(h, c);
 		h->state = HTML_RAW_LESS;
 	} else if (h->raw_shown) {
-		buf_add_char(h->out, c);
+		put_char(h, c);
 	}
 }
 
@@ -324,7 +379,7 @@ text(struct html *h, char c)
 		hold(h, c);
 		h->state = HTML_ENTITY;
 	} else if (c != '\0') {
-		buf_add_char(h->out, c);
+		put_char(h, c);
 	}
 }
 
@@ -419,7 +474,7 @@ step(struct html *h, char c)
 		raw_end_name(h, c);
 		break;
 	case HTML_PLAIN:
-		buf_add_char(h->out, c);
+		put_char(h, c);
 		break;
 	}
 }
@@ -442,7 +497,7 @@ html_push(struct html *h, const char *bytes, size_t len)
 	while (i < len) {
 		if (h->state == HTML_TEXT) {
 			size_t n = text_run(bytes + i, len - i);
-			buf_add(h->out, bytes + i, n);
+			put(h, bytes + i, n);
 			i += n;
 			if (i == len)
 				break;
@@ -458,7 +513,7 @@ html_finish(struct html *h)
 	    (h->state != HTML_ENTITY && h->raw_shown && h->held_len > 0))
 		release(h);
 	else if (h->state == HTML_TAG_OPEN)
-		buf_add_char(h->out, '<');
+		put_char(h, '<');
 	h->held_len = 0;
 	h->state = HTML_TEXT;
 }

@@ -11,7 +11,8 @@
  *   PLAIN (plaintext): text to the end.
  *
  * Block elements and table cells separate words; white space is passed on as
- * it is. Differences on purpose: an entity that is cut off by the end of the
+ * it is. Lines of a blockquote begin with "> " as in plain text, so that what
+ * is quoted can be told from what is new; they are words like any others. Differences on purpose: an entity that is cut off by the end of the
  * input is dropped, and so is a numeric reference without digits. */
 #ifndef MAIL_HTML_H
 #define MAIL_HTML_H
@@ -24,6 +25,8 @@
 
 /* Tag names longer than this are cut: none that matters is. */
 #define HTML_MAX_NAME 16
+/* Deeper quotations get no more marks. */
+#define HTML_MAX_MARKS 5u
 
 enum html_state {
 	HTML_TEXT, HTML_ENTITY, HTML_TAG_OPEN, HTML_END_OPEN, HTML_NAME,
@@ -36,6 +39,8 @@ struct html {
 	enum html_state state;
 	bool end_tag;
 	bool raw_shown;         /* RCDATA: the raw text is text */
+	bool line_start;        /* a quotation's line has got no mark yet */
+	unsigned quotes;        /* blockquotes open */
 	size_t name_len, held_len, dashes;
 	char name[HTML_MAX_NAME];     /* of the tag being read */
 	char raw[HTML_MAX_NAME + 1];  /* of the element RAW waits for */

@@ -35,6 +35,13 @@ static const struct {
 	{ "&#228;&#xE4;&#XE4;", "äää" },
 	{ "&#0;&#xD800;&#1114112;", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
 	{ "a&nbsp;b", "a b" },
+	{ "don&#146;t &#138;koda&#x81;&#127;&#160;", "don’t Škoda \x7f " },
+	{ "a<blockquote>b<br>c\n<p>d</blockquote>e",
+	    "a\n> b\n> c\n\n> d\ne" },
+	{ "<blockquote>a<blockquote>b</blockquote>c", "\n> a\n> > b\n> c" },
+	{ "<blockquote>&eacute;&#10;&lt;<b>x</b>", "\n> é\n> <x" },
+	{ "</blockquote>a<blockquote/>b", "\na\n> b" },
+	{ "<blockquote><title>a\nb</title>", "\n\n> a\n> b\n" },
 	{ "AT&T &unknown; &ampx;", "AT&T &unknown; &x;" },
 	{ "x&am", "x" },
 	{ "&ampere", "" },
@@ -80,7 +87,8 @@ test_hostile(void **state)
 {
 	(void)state;
 	static const char *const units[] = { "<div>", "<a b='", "&", "<!--",
-		"</", "<script>", "&#x", "<title><", "<![CDATA[", "]]" };
+		"</", "<script>", "&#x", "<title><", "<![CDATA[", "]]",
+		"<blockquote>a" };
 	int64_t begun = clock_mono_us();
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
 		struct buf b;
