@@ -153,7 +153,7 @@ at_boundary(struct mime *m, int k, bool closing)
 	}
 }
 
-/* m->line is a whole line of a body that might be a boundary. */
+/* The line's end is still behind it in the buffer. */
 void
 mime_body_line(struct mime *m, unsigned eol)
 {
@@ -164,10 +164,12 @@ mime_body_line(struct mime *m, unsigned eol)
 		return;
 	}
 	mime_flush_eol(m);
-	mime_content(m, m->line.ptr, m->line.len);
+	m->line_start = !mime_hold_tail(m, m->line.ptr, m->line.len + eol);
+	if (m->line_start) {
+		mime_content(m, m->line.ptr, m->line.len);
+		m->held_eol = eol;
+	}
 	buf_reset(&m->line);
-	m->held_eol = eol;
-	m->line_start = true;
 }
 
 /* --- the end of input --- */
@@ -185,6 +187,9 @@ mime_finish(struct mime *m)
 	/* the last line has no end; it may still be a boundary */
 	if ((m->mode == MODE_BODY || m->mode == MODE_SKIP) && m->line.len > 0)
 		mime_body_line(m, 0);
+	int k = m->mode != MODE_STOP ? mime_end_tail(m) : -1;
+	if (k >= 0)
+		at_boundary(m, k, true);
 	if (m->mode == MODE_HEADER && m->line.len > 0) {
 		if (m->line.ptr[m->line.len - 1] == '\r')
 			m->line.len--;
@@ -250,6 +255,7 @@ mime_reset(struct mime *m)
 	m->depth = m->boundaries = 0;
 	m->held_eol = 0;
 	m->held_cr = false;
+	m->tail_len = 0;
 	m->first_line = true;
 	mime_begin_content(m, TRANSFER_IDENTITY);
 	mime_begin_part(m, true);

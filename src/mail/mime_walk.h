@@ -11,7 +11,9 @@
  * part being read, if any, is inside the innermost. (2) In BODY with a
  * boundary open, a line end is held back until the next line is seen not to
  * be a boundary: it belongs to the boundary (RFC 2046 §5.1.1). (3) `line` is
- * filled with header lines and, in bodies, with lines beginning with "-". */
+ * filled with header lines and, in bodies, with lines beginning with "-". (4)
+ * `tail` is what the innermost closing boundary may be, behind text in its
+ * line: if the input ends with it, it closes (programs forget the line end). */
 #ifndef MAIL_MIME_WALK_H
 #define MAIL_MIME_WALK_H
 
@@ -19,6 +21,9 @@
 #include "mail/mime.h"
 #include "mail/mime_facts.h"
 #include "mail/transfer.h"
+
+/* "--", a boundary, "--", CRLF. */
+#define MIME_MAX_TAIL (MIME_MAX_BOUNDARY + 6)
 
 enum mime_mode { MODE_HEADER, MODE_BODY, MODE_SKIP, MODE_STOP };
 
@@ -58,6 +63,8 @@ struct mime {
 	struct buf field, line;
 	bool line_start, first_line, any_line, held_cr;
 	unsigned held_eol; /* 0, 1 (LF), 2 (CRLF) */
+	size_t tail_len;
+	char tail[MIME_MAX_TAIL];
 };
 
 /* --- mime.c --- */
@@ -87,6 +94,14 @@ void mime_end_header(struct mime *m);
 void mime_stop(struct mime *m);
 
 /* --- mime_lines.c --- */
+
+/* The bytes, which begin in a line or with one that is no boundary, are content
+ * but for an end of theirs that may be such a tail; false when there is none,
+ * and then nothing was done. */
+bool mime_hold_tail(struct mime *m, const char *bytes, size_t len);
+/* The end of input: the level of which it is the closing boundary, behind text.
+ * -1 when it is none; what was held back as one became content. */
+int mime_end_tail(struct mime *m);
 
 /* The line end held back was none of a boundary's. */
 void mime_flush_eol(struct mime *m);

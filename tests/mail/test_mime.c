@@ -112,6 +112,22 @@ static const struct {
 	  "Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
 	  "VG86IGEKCngK\n--b\n\ny\n--b--\n",
 	    "M0/-1(R1/0(t2/1(x\n))t3/0(y))" },
+	/* a closing boundary that lacks its line end counts at the end only */
+	{ "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+	  "--b\r\n\r\none--b--\r\n",
+	    "M0/-1(t1/0(one))" },
+	{ "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n-one----b--",
+	    "M0/-1(t1/0(-one--))" },
+	{ "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none--b--\n"
+	  "x--b--y\n-z--b--\n\nx--b-",
+	    "M0/-1(t1/0(one--b--\nx--b--y\n-z--b--\n\nx--b-))" },
+	{ "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none--b--\r\r\n"
+	  "x--b--\n-x--b--\n--b--\n",
+	    "M0/-1(t1/0(one--b--\r\r\nx--b--\n-x--b--))" },
+	{ "Content-Type: multipart/mixed; boundary=o\n\n--o\n"
+	  "Content-Type: multipart/mixed; boundary=i\n\n--i\n\nx--i\n--o\n"
+	  "Content-Transfer-Encoding: base64\n\neA==--o--\n",
+	    "M0/-1(M1/0(t2/1(x--i))t3/0(x))" },
 	/* no boundary: nothing to walk */
 	{ "Content-Type: multipart/mixed\n\n--b\n", "t0/-1(--b\n)" },
 };
