@@ -4,9 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/talk.h"
 
 #define BACKLOG    32
@@ -256,7 +255,7 @@ start_client(struct control *c, int fd)
 	pthread_mutex_unlock(&c->lock);
 	if (room) {
 		*client = (struct client){ c, fd };
-		if (pthread_create(&thread, NULL, client_main, client) == 0) {
+		if (thread_start(&thread, client_main, client) == RES_OK) {
 			pthread_detach(thread);
 			return;
 		}
@@ -330,7 +329,7 @@ start_daily(struct control *c)
 	pthread_mutex_lock(&c->lock);
 	c->clients++;
 	pthread_mutex_unlock(&c->lock);
-	if (pthread_create(&thread, NULL, daily_main, c) == 0)
+	if (thread_start(&thread, daily_main, c) == RES_OK)
 		pthread_detach(thread);
 	else
 		client_gone(c);
@@ -430,22 +429,10 @@ free_control(struct control *c)
 	free(c);
 }
 
-static void
-init_locks(struct control *c)
-{
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->gone, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	pthread_mutex_init(&c->lock, NULL);
-}
-
 enum res
 control_start(
     const struct control_options *o, struct err *err, struct control **out)
 {
-	sigset_t all, old;
 	struct clock now = CLOCK_SYSTEM;
 	struct control *c = calloc(1, sizeof *c);
 	if (c == NULL)
@@ -455,18 +442,14 @@ control_start(
 	c->started_us = clock_now_us(&now);
 	c->stop_fd = eventfd(0, EFD_CLOEXEC);
 	c->state_dir = strndup(o->state_dir.ptr, o->state_dir.len);
-	init_locks(c);
+	thread_cond_init(&c->gone);
+	pthread_mutex_init(&c->lock, NULL);
 	enum res r =
 	    c->state_dir != NULL && c->stop_fd >= 0 ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
 		r = open_socket(c, err);
-	/* signals are the first thread's; those begun here inherit it */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (r == RES_OK &&
-	    pthread_create(&c->thread, NULL, control_main, c) != 0)
-		r = RES_NOMEM;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r == RES_OK)
+		r = thread_start(&c->thread, control_main, c);
 	if (r != RES_OK) {
 		free_control(c);
 		return r;
@@ -480,9 +463,7 @@ control_stop(struct control **control, int64_t deadline_us)
 {
 	struct control *c = *control;
 	const uint64_t one = 1;
-	const struct timespec until = { deadline_us / 1000000,
-		deadline_us % 1000000 * 1000 };
-	int failed = 0;
+	bool late = false;
 	if (c == NULL)
 		return true;
 	atomic_store(&c->stop, true);
@@ -491,8 +472,8 @@ control_stop(struct control **control, int64_t deadline_us)
 	(void)unlink(c->address.sun_path);
 	c->address.sun_path[0] = '\0';
 	pthread_mutex_lock(&c->lock);
-	while (c->clients > 0 && failed != ETIMEDOUT)
-		failed = pthread_cond_timedwait(&c->gone, &c->lock, &until);
+	while (c->clients > 0 && !late)
+		late = !thread_wait(&c->gone, &c->lock, deadline_us);
 	bool idle = c->clients == 0;
 	pthread_mutex_unlock(&c->lock);
 	if (idle) {

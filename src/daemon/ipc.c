@@ -1,5 +1,7 @@
 #include "daemon/ipc.h"
 
+#include <unistd.h>
+
 #include "base/packet.h"
 
 enum res
@@ -25,4 +27,15 @@ ipc_receive(int control, struct ipc_packet *out)
 	out->type = (enum ipc_type)out->bytes[0];
 	out->payload = str_of(out->bytes + 1, len - 1);
 	return RES_OK;
+}
+
+void
+ipc_answer(enum res r, const struct err *err)
+{
+	const char *text = err->text[0] != '\0' ? err->text : res_text(r);
+	enum res sent = r == RES_OK ?
+	    ipc_send(IPC_CHILD_FD, IPC_DONE, STR_EMPTY, -1) :
+	    ipc_send(IPC_CHILD_FD, IPC_ERROR, str_c(text), -1);
+	if (sent != RES_OK)
+		_exit(1);
 }

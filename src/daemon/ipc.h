@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/err.h"
 #include "base/res.h"
 #include "base/str.h"
 
@@ -47,5 +48,9 @@ struct ipc_packet {
 /* Blocks. RES_NOTFOUND: the peer closed; RES_IO; RES_SYNTAX: no packet of
  * ours. On any error nothing is to be closed. */
 HN_CHECK enum res ipc_receive(int control, struct ipc_packet *out);
+
+/* A role's answer to the supervisor, with why when it is no RES_OK. Ends the
+ * process when there is no supervisor. */
+void ipc_answer(enum res r, const struct err *err);
 
 #endif

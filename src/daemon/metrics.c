@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "config/value.h"
 #include "daemon/control.h"
 #include "daemon/talk.h"
@@ -292,7 +291,6 @@ enum res
 metrics_start(
     const struct metrics_options *o, struct err *err, struct metrics **out)
 {
-	sigset_t all, old;
 	struct metrics *m = calloc(1, sizeof *m);
 	if (m == NULL)
 		return RES_NOMEM;
@@ -303,13 +301,8 @@ metrics_start(
 	enum res r = m->address != NULL && m->stop_fd >= 0 ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
 		r = open_socket(m, err);
-	/* signals are the first thread's; those begun here inherit it */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (r == RES_OK &&
-	    pthread_create(&m->thread, NULL, metrics_main, m) != 0)
-		r = RES_NOMEM;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r == RES_OK)
+		r = thread_start(&m->thread, metrics_main, m);
 	if (r != RES_OK) {
 		free_metrics(m);
 		return r;

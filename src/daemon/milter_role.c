@@ -48,17 +48,6 @@ on_signal(int number)
 	(void)!write(wake_fd, &one, sizeof one);
 }
 
-static void
-report(enum res r, const struct err *err)
-{
-	const char *text = err->text[0] != '\0' ? err->text : res_text(r);
-	enum res sent = r == RES_OK ?
-	    ipc_send(IPC_CHILD_FD, IPC_DONE, STR_EMPTY, -1) :
-	    ipc_send(IPC_CHILD_FD, IPC_ERROR, str_c(text), -1);
-	if (sent != RES_OK)
-		_exit(1); /* no supervisor */
-}
-
 /* --- for the milter floor --- */
 
 static const struct flow_env *
@@ -229,10 +218,10 @@ handle(struct role *role, struct ipc_packet *p)
 			role->has_signer_socket = true;
 		return; /* taken over */
 	case IPC_CONFIG:
-		report(prepare(role, p, &err), &err);
+		ipc_answer(prepare(role, p, &err), &err);
 		break;
 	case IPC_COMMIT:
-		report(commit(role, &err), &err);
+		ipc_answer(commit(role, &err), &err);
 		break;
 	case IPC_CANCEL:
 		snapshot_unref(&role->prepared);
@@ -242,7 +231,7 @@ handle(struct role *role, struct ipc_packet *p)
 	default:
 		err_set(&err, "the milter process was asked for '%c'",
 		    p->type);
-		report(RES_INVALID, &err);
+		ipc_answer(RES_INVALID, &err);
 		break;
 	}
 	if (p->fd >= 0)

@@ -27,17 +27,6 @@ struct role {
 };
 
 static void
-report(enum res r, const struct err *err)
-{
-	const char *text = err->text[0] != '\0' ? err->text : res_text(r);
-	enum res sent = r == RES_OK ?
-	    ipc_send(IPC_CHILD_FD, IPC_DONE, STR_EMPTY, -1) :
-	    ipc_send(IPC_CHILD_FD, IPC_ERROR, str_c(text), -1);
-	if (sent != RES_OK)
-		_exit(1); /* no supervisor */
-}
-
-static void
 close_fd(void *arg)
 {
 	close((int)(intptr_t)arg);
@@ -130,7 +119,7 @@ load(struct role *role)
 	if (r == RES_OK && role->server != NULL &&
 	    remote_server_push(role->server) != RES_OK)
 		remote_server_free(&role->server); /* a new one will come */
-	report(r, &err);
+	ipc_answer(r, &err);
 }
 
 static void
@@ -183,7 +172,7 @@ signer_role(void)
 			break;
 		default:
 			err_set(&err, "the signer was asked for '%c'", p.type);
-			report(RES_INVALID, &err);
+			ipc_answer(RES_INVALID, &err);
 			break;
 		}
 	}

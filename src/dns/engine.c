@@ -1,8 +1,6 @@
 #include "dns/engine.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "dns/name.h"
 #include "dns/wire.h"
 
@@ -229,14 +228,10 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 const char *
 engine_dnssec_note(struct engine *e, int64_t deadline_us)
 {
-	struct timespec until = { .tv_sec = (time_t)(deadline_us / 1000000),
-		.tv_nsec = (long)(deadline_us % 1000000) * 1000 };
 	pthread_mutex_lock(&e->lock);
-	while (e->validate == VALIDATE_PROBING && deadline_us > 0) {
-		if (pthread_cond_timedwait(&e->probed, &e->lock, &until) ==
-		    ETIMEDOUT)
+	while (e->validate == VALIDATE_PROBING && deadline_us > 0)
+		if (!thread_wait(&e->probed, &e->lock, deadline_us))
 			break;
-	}
 	const char *note = e->note;
 	pthread_mutex_unlock(&e->lock);
 	return note;
@@ -371,14 +366,10 @@ thread_main(void *arg)
 enum res
 engine_start(struct engine *e, struct err *err)
 {
-	sigset_t all, before;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&e->thread, NULL, thread_main, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0) {
-		err_set(err, "cannot start the DNS thread: %s", strerror(r));
-		return RES_NOMEM;
+	enum res r = thread_start(&e->thread, thread_main, e);
+	if (r != RES_OK) {
+		err_set(err, "cannot start the DNS thread: %s", res_text(r));
+		return r;
 	}
 	e->started = true;
 	return RES_OK;
@@ -462,11 +453,7 @@ engine_new(const struct unbound_options *o, const struct engine_hooks *hooks,
 	e->hooks = *hooks;
 	e->wake_fd = -1;
 	pthread_mutex_init(&e->lock, NULL);
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&e->probed, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&e->probed);
 	enum res r = copy_options(e, o);
 	if (r == RES_OK)
 		r = make_events(e);

@@ -1,11 +1,9 @@
 #include "dns/unbound.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "dns/cache.h"
 #include "dns/engine.h"
 
@@ -86,11 +84,7 @@ lookup_new(struct str name, enum dns_type type, uint64_t hash)
 	struct lookup *l = calloc(1, sizeof(*l) + name.len);
 	if (l == NULL)
 		return NULL;
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->done, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&l->done);
 	l->type = type;
 	l->hash = hash;
 	memcpy(l->text, name.ptr, name.len);
@@ -238,14 +232,10 @@ wait_until(struct resolver *r, struct dns_query *query, int64_t deadline_us)
 		return dns_answer_ref(q->hit);
 	if (deadline_us < 0)
 		deadline_us = 0;
-	struct timespec until = { .tv_sec = (time_t)(deadline_us / 1000000),
-		.tv_nsec = (long)(deadline_us % 1000000) * 1000 };
 	pthread_mutex_lock(&u->lock);
-	while (l->state != DONE) {
-		if (pthread_cond_timedwait(&l->done, &u->lock, &until) ==
-		    ETIMEDOUT)
+	while (l->state != DONE)
+		if (!thread_wait(&l->done, &u->lock, deadline_us))
 			break;
-	}
 	struct dns_answer *a =
 	    l->state == DONE ? dns_answer_ref(l->answer) : NULL;
 	pthread_mutex_unlock(&u->lock);

@@ -2,17 +2,15 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/packet.h"
+#include "base/thread.h"
 #include "keys/manifest.h"
 #include "keys/remote_list.h"
 #include "keys/wire.h"
@@ -67,12 +65,6 @@ channel_end(const struct channel *c)
 	shutdown(c->fd, SHUT_RDWR);
 	for (size_t i = 0; i < c->lane_count; i++)
 		shutdown(c->lanes[i], SHUT_RDWR);
-}
-
-static struct timespec
-timespec_of(int64_t us)
-{
-	return (struct timespec){ us / 1000000, us % 1000000 * 1000 };
 }
 
 /* With the lock held. */
@@ -287,7 +279,6 @@ exchange(int lane, struct request *q)
 static enum res
 wait_turn(struct remote *r, uint32_t not_this, int64_t deadline_us)
 {
-	struct timespec until = timespec_of(deadline_us);
 	bool late = false;
 	while (r->channel != NULL) {
 		bool listed = r->ready && r->generation != not_this;
@@ -295,9 +286,8 @@ wait_turn(struct remote *r, uint32_t not_this, int64_t deadline_us)
 			return RES_OK;
 		if (late)
 			break;
-		late = pthread_cond_timedwait(
-			   listed ? &r->lane_idle : &r->changed, &r->lock,
-			   &until) == ETIMEDOUT;
+		late = !thread_wait(listed ? &r->lane_idle : &r->changed,
+		    &r->lock, deadline_us);
 	}
 	return RES_AGAIN;
 }
@@ -408,25 +398,15 @@ enum res
 remote_new(int64_t timeout_us, struct signer **out)
 {
 	struct remote *r = calloc(1, sizeof *r);
-	sigset_t all, old;
 	if (r == NULL)
 		return RES_NOMEM;
 	r->signer = (struct signer){ remote_manifest, remote_sign,
 		remote_sign_note, remote_free };
 	r->timeout_us = timeout_us > 0 ? timeout_us : REMOTE_TIMEOUT_US;
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->changed, &monotonic);
-	pthread_cond_init(&r->lane_idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	/* signals are for the process's main thread */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&r->reader, NULL, reader, r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed != 0) {
+	thread_cond_init(&r->changed);
+	thread_cond_init(&r->lane_idle);
+	if (thread_start(&r->reader, reader, r) != RES_OK) {
 		pthread_cond_destroy(&r->changed);
 		pthread_cond_destroy(&r->lane_idle);
 		pthread_mutex_destroy(&r->lock);
@@ -464,12 +444,10 @@ enum res
 remote_wait_ready(struct signer *signer, int64_t deadline_us)
 {
 	struct remote *r = (struct remote *)signer;
-	struct timespec until = timespec_of(deadline_us);
-	int failed = 0;
+	bool late = false;
 	pthread_mutex_lock(&r->lock);
-	while (!r->ready && failed == 0)
-		failed =
-		    pthread_cond_timedwait(&r->changed, &r->lock, &until);
+	while (!r->ready && !late)
+		late = !thread_wait(&r->changed, &r->lock, deadline_us);
 	bool ready = r->ready;
 	pthread_mutex_unlock(&r->lock);
 	return ready ? RES_OK : RES_TIMEOUT;

@@ -1,12 +1,11 @@
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/codec.h"
 #include "base/packet.h"
+#include "base/thread.h"
 #include "keys/remote.h"
 #include "keys/wire.h"
 
@@ -203,18 +202,12 @@ open_lanes(struct remote_server *v)
 static enum res
 start_threads(struct remote_server *v)
 {
-	sigset_t all, old;
 	enum res r = RES_OK;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (r == RES_OK && v->thread_count < v->lane_count) {
 		struct lane *l = &v->lanes[v->thread_count];
-		if (pthread_create(&l->thread, NULL, serve, l) != 0)
-			r = RES_NOMEM;
-		else
-			v->thread_count++;
+		r = thread_start(&l->thread, serve, l);
+		v->thread_count += r == RES_OK;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r;
 }
 

@@ -1,24 +1,17 @@
 #include "milter/milter.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "milter/callbacks.h"
 #include "milter/connection.h"
 
 static struct milter milter = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static struct timespec
-timespec_of(int64_t us)
-{
-	return (struct timespec){ us / 1000000, us % 1000000 * 1000 };
-}
 
 static void *
 run_libmilter(void *arg)
@@ -36,7 +29,8 @@ report_progress(void *arg)
 {
 	struct milter *m = arg;
 	int64_t every_us = m->options.progress_us;
-	struct timespec pause = timespec_of(every_us / 4);
+	const struct timespec pause = { every_us / 4 / 1000000,
+		every_us / 4 % 1000000 * 1000 };
 	for (;;) {
 		nanosleep(&pause, NULL);
 		int64_t now_us = clock_mono_us();
@@ -69,10 +63,11 @@ static enum res
 start_thread(void *(*run)(void *), struct milter *m)
 {
 	pthread_t thread;
-	if (pthread_create(&thread, NULL, run, m) != 0)
-		return RES_NOMEM;
-	pthread_detach(thread);
-	return RES_OK;
+	/* HUP and TERM would stop libmilter: its threads do not get them */
+	enum res r = thread_start(&thread, run, m);
+	if (r == RES_OK)
+		pthread_detach(thread);
+	return r;
 }
 
 static enum res
@@ -98,26 +93,17 @@ enum res
 milter_start(const struct milter_options *o, struct err *err)
 {
 	struct milter *m = &milter;
-	pthread_condattr_t monotonic;
-	sigset_t all, old;
 	m->options = *o;
 	if (m->options.progress_us <= 0)
 		m->options.progress_us = MILTER_PROGRESS_US;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&m->idle);
 	enum res r = open_socket(m, err);
 	if (r != RES_OK)
 		return r;
 	atomic_store(&m->running, true);
-	/* HUP and TERM would stop libmilter: its threads do not get them */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = start_thread(report_progress, m);
 	if (r == RES_OK)
 		r = start_thread(run_libmilter, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r != RES_OK)
 		err_set(err, "cannot start a thread: %s", res_text(r));
 	return r;
@@ -147,19 +133,18 @@ enum res
 milter_wait_idle(int64_t deadline_us)
 {
 	struct milter *m = &milter;
-	struct timespec until = timespec_of(deadline_us);
-	int failed = 0;
+	bool late = false;
 	pthread_mutex_lock(&m->lock);
-	while (m->transactions > 0 && failed != ETIMEDOUT)
-		failed = pthread_cond_timedwait(&m->idle, &m->lock, &until);
+	while (m->transactions > 0 && !late)
+		late = !thread_wait(&m->idle, &m->lock, deadline_us);
 	enum res r = m->transactions == 0 ? RES_OK : RES_TIMEOUT;
 	int64_t quiet_us = clock_mono_us() - m->last_end_us;
 	pthread_mutex_unlock(&m->lock);
 	/* libmilter writes the reply after our callback has ended, and does
 	 * not tell when it did */
 	if (quiet_us < MILTER_REPLY_GRACE_US) {
-		struct timespec rest =
-		    timespec_of(MILTER_REPLY_GRACE_US - quiet_us);
+		const struct timespec rest = { 0,
+			(MILTER_REPLY_GRACE_US - quiet_us) * 1000 };
 		nanosleep(&rest, NULL);
 	}
 	return r;

@@ -1,33 +1,15 @@
 /* Rescue from any bytes at all, header and nonce included: each byte is either
  * in a frame or named as damage, in order, once; and it ends. */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "archive/keeping/rescue.h"
+#include "in_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_BYTES ((size_t)256 << 10)
 
-static int memory = -1;
 static uint64_t upto;
-
-static int
-open_memory(
-    const struct archive_io *io, const char *path, int flags, unsigned mode)
-{
-	(void)io;
-	(void)flags;
-	(void)mode;
-	size_t len = strlen(path);
-	if (len >= 8 && strcmp(path + len - 8, "/segment") == 0)
-		return dup(memory);
-	errno = ENOENT;
-	return -1;
-}
 
 static void
 damage(void *context, uint64_t from, uint64_t to, const char *what)
@@ -63,14 +45,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct archive_io io = archive_io_system;
 	struct segment_reader *r;
 	struct err err = { "" };
-	io.open = open_memory;
+	io.open = in_memory_open;
 	if (size > MAX_BYTES)
 		return 0;
-	if (memory < 0)
-		memory = memfd_create("segment", 0);
-	if (memory < 0 || ftruncate(memory, 0) < 0 ||
-	    pwrite(memory, data, size, 0) != (ssize_t)size)
-		abort();
+	in_memory_put(data, size);
 	if (segment_reader_open_damaged("/x/segment", "/x", &io, &err, &r) !=
 	    RES_OK)
 		return 0;

@@ -1,36 +1,18 @@
 /* The segment reader and the scan after a crash over arbitrary frames. Tags
  * and CRCs are put right first: without that no change would get past them,
  * and what lies behind must hold even when they are right by chance. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "archive/store/recover.h"
 #include "archive/store/segment_reader.h"
 #include "base/codec.h"
 #include "keys/digest.h"
+#include "in_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_FRAMES ((size_t)256 << 10)
-
-static int memory = -1;
-
-static int
-open_memory(
-    const struct archive_io *io, const char *path, int flags, unsigned mode)
-{
-	(void)io;
-	(void)flags;
-	(void)mode;
-	size_t len = strlen(path);
-	if (len >= 8 && strcmp(path + len - 8, "/segment") == 0)
-		return dup(memory);
-	errno = ENOENT;
-	return -1;
-}
 
 /* Tag and CRCs of what begins like a frame at `p`. */
 static void
@@ -90,11 +72,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct archive_io io = archive_io_system;
 	struct shard_header h = { .number = 7, .epoch = 1, .family = "mail" };
 	struct segment_reader *r;
-	io.open = open_memory;
+	io.open = in_memory_open;
 	if (size > MAX_FRAMES)
 		return 0;
-	if (memory < 0)
-		memory = memfd_create("segment", 0);
 	shard_header_encode(&h, bytes);
 	if (size > 0)
 		memcpy(bytes + SHARD_HEADER_BYTES, data, size);
@@ -103,9 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	     at += 8)
 		if (memcmp(bytes + at, "\xF5HNF", 4) == 0)
 			put_right(bytes + at, all - at, h.nonce);
-	if (memory < 0 || ftruncate(memory, 0) < 0 ||
-	    pwrite(memory, bytes, all, 0) != (ssize_t)all)
-		abort();
+	in_memory_put(bytes, all);
 	if (segment_reader_open("/x", &io, NULL, &r) != RES_OK)
 		abort();
 	read_all(r);

@@ -15,6 +15,17 @@
 
 #define SECOND 1000000
 
+/* A pair of which the client has one end; the other one. */
+static int
+attach(struct signer *client)
+{
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			     pair), 0);
+	assert_ok(remote_attach(client, pair[0]));
+	return pair[1];
+}
+
 static struct keyfile
 file_of(const char *domain, const char *selector)
 {
@@ -82,11 +93,8 @@ struct fixture {
 static void
 connect_them(struct fixture *f)
 {
-	int pair[2];
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-			     pair), 0);
-	assert_ok(remote_attach(f->client, pair[0]));
-	assert_ok(remote_server_new(f->ring, pair[1], &f->server));
+	assert_ok(
+	    remote_server_new(f->ring, attach(f->client), &f->server));
 }
 
 static int
@@ -381,12 +389,10 @@ static void
 silent_signer(void **state)
 {
 	struct signer *s = NULL;
-	int pair[2];
 	assert_ok(remote_new(50000, &s));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_ok(remote_attach(s, pair[0]));
-	int lane = send_lane(pair[1]);
-	send_list(pair[1], "a.example");
+	int peer = attach(s);
+	int lane = send_lane(peer);
+	send_list(peer, "a.example");
 	assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
 	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
 	/* the late answer to it, and answers to nobody */
@@ -400,7 +406,7 @@ silent_signer(void **state)
 	assert_int_equal(send(lane, reply, 7, 0), 7);
 	assert_int_equal(sign_for(s, "a.example"), RES_AGAIN);
 	close(lane);
-	close(pair[1]);
+	close(peer);
 	signer_free(&s);
 }
 
@@ -438,16 +444,13 @@ bad_answers(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct signer *s = NULL;
-		int pair[2];
 		pthread_t thread;
 		void *sent;
 		assert_ok(remote_new(0, &s));
-		assert_int_equal(
-		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_ok(remote_attach(s, pair[0]));
-		struct answerer a = { send_lane(pair[1]), rows[i].bytes,
+		int peer = attach(s);
+		struct answerer a = { send_lane(peer), rows[i].bytes,
 			rows[i].len };
-		send_list(pair[1], "a.example");
+		send_list(peer, "a.example");
 		assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
 		assert_int_equal(
 		    pthread_create(&thread, NULL, answer_once, &a), 0);
@@ -455,7 +458,7 @@ bad_answers(void **state)
 		pthread_join(thread, &sent);
 		assert_non_null(sent);
 		close(a.lane);
-		close(pair[1]);
+		close(peer);
 		signer_free(&s);
 	}
 }
@@ -471,13 +474,11 @@ static void
 one_lane_for_many(void **state)
 {
 	struct signer *s = NULL;
-	int pair[2];
 	pthread_t threads[8];
 	assert_ok(remote_new(50000, &s));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_ok(remote_attach(s, pair[0]));
-	int lane = send_lane(pair[1]);
-	send_list(pair[1], "a.example");
+	int peer = attach(s);
+	int lane = send_lane(peer);
+	send_list(peer, "a.example");
 	assert_ok(remote_wait_ready(s, clock_mono_us() + 20 * SECOND));
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(
@@ -488,7 +489,7 @@ one_lane_for_many(void **state)
 		assert_non_null(again);
 	}
 	close(lane);
-	close(pair[1]);
+	close(peer);
 	signer_free(&s);
 }
 
@@ -498,18 +499,16 @@ silent_signer_of_notes(void **state)
 {
 	struct signer *s = NULL;
 	const struct signing_key key = { .notes = true };
-	int pair[2];
 	struct buf out;
 	(void)state;
 	buf_init(&out, 256);
 	assert_ok(remote_new(0, &s));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_ok(remote_attach(s, pair[0]));
+	int peer = attach(s);
 	int64_t began = clock_mono_us();
 	assert_int_equal(
 	    s->sign_note(s, &key, STR("note\n"), &out), RES_AGAIN);
 	assert_true(clock_mono_us() - began < REMOTE_TIMEOUT_US / 2);
-	close(pair[1]);
+	close(peer);
 	signer_free(&s);
 	buf_done(&out);
 }
@@ -532,18 +531,15 @@ bad_lists(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct signer *s = NULL;
-		int pair[2];
 		uint8_t byte;
 		assert_ok(remote_new(50000, &s));
-		assert_int_equal(
-		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_ok(remote_attach(s, pair[0]));
-		assert_int_equal(send(pair[1], rows[i].bytes, rows[i].len, 0),
+		int peer = attach(s);
+		assert_int_equal(send(peer, rows[i].bytes, rows[i].len, 0),
 		    (ssize_t)rows[i].len);
-		assert_int_equal(recv(pair[1], &byte, 1, 0), 0); /* closed */
+		assert_int_equal(recv(peer, &byte, 1, 0), 0); /* closed */
 		assert_int_equal(remote_wait_ready(s, clock_mono_us()),
 		    RES_TIMEOUT);
-		close(pair[1]);
+		close(peer);
 		signer_free(&s);
 	}
 }
@@ -567,20 +563,17 @@ bad_keys(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct signer *s = NULL;
-		int pair[2];
 		uint8_t byte;
 		assert_ok(remote_new(50000, &s));
-		assert_int_equal(
-		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_ok(remote_attach(s, pair[0]));
-		int lane = send_lane(pair[1]);
-		assert_int_equal(send(pair[1], "M\7\0\0\0\1\0\0\0", 9, 0), 9);
-		assert_int_equal(send(pair[1], rows[i].bytes, rows[i].len, 0),
+		int peer = attach(s);
+		int lane = send_lane(peer);
+		assert_int_equal(send(peer, "M\7\0\0\0\1\0\0\0", 9, 0), 9);
+		assert_int_equal(send(peer, rows[i].bytes, rows[i].len, 0),
 		    (ssize_t)rows[i].len);
-		assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+		assert_int_equal(recv(peer, &byte, 1, 0), 0);
 		assert_int_equal(recv(lane, &byte, 1, 0), 0);
 		close(lane);
-		close(pair[1]);
+		close(peer);
 		signer_free(&s);
 	}
 }
@@ -590,26 +583,23 @@ static void
 bad_lanes(void **state)
 {
 	struct signer *s = NULL;
-	int pair[2];
 	char byte;
 	for (int twice = 0; twice < 2; twice++) {
 		assert_ok(remote_new(50000, &s));
-		assert_int_equal(
-		    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_ok(remote_attach(s, pair[0]));
+		int peer = attach(s);
 		int lanes[2] = { -1, -1 };
 		for (int i = 0; twice && i < 2; i++)
-			lanes[i] = send_lane(pair[1]);
+			lanes[i] = send_lane(peer);
 		if (!twice)
-			send_list(pair[1], "a.example");
-		assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+			send_list(peer, "a.example");
+		assert_int_equal(recv(peer, &byte, 1, 0), 0);
 		for (int i = 0; twice && i < 2; i++) {
 			assert_int_equal(recv(lanes[i], &byte, 1, 0), 0);
 			close(lanes[i]);
 		}
 		assert_int_equal(remote_wait_ready(s, clock_mono_us()),
 		    RES_TIMEOUT);
-		close(pair[1]);
+		close(peer);
 		signer_free(&s);
 	}
 }

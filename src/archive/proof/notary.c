@@ -1,12 +1,10 @@
 #include "archive/proof/notary.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "archive/store/store.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 struct notary {
 	struct store *store;
@@ -25,12 +23,9 @@ notary_main(void *arg)
 	pthread_mutex_lock(&n->mutex);
 	while (!last) {
 		int64_t at = clock_mono_us() + n->every_us;
-		const struct timespec until = { (time_t)(at / 1000000),
-			(long)(at % 1000000) * 1000 };
-		int waited = 0;
-		while (!n->stop && waited != ETIMEDOUT)
-			waited = pthread_cond_timedwait(
-			    &n->changed, &n->mutex, &until);
+		bool due = false;
+		while (!n->stop && !due)
+			due = !thread_wait(&n->changed, &n->mutex, at);
 		last = n->stop; /* what came meanwhile is signed, too */
 		pthread_mutex_unlock(&n->mutex);
 		/* what cannot be signed now is told by the store */
@@ -44,18 +39,14 @@ notary_main(void *arg)
 enum res
 notary_start(struct store *s, int64_t every_us, struct notary **out)
 {
-	pthread_condattr_t monotonic;
 	struct notary *n = calloc(1, sizeof *n);
 	if (n == NULL)
 		return RES_NOMEM;
 	n->store = s;
 	n->every_us = every_us;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&n->mutex, NULL);
-	pthread_cond_init(&n->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	if (pthread_create(&n->thread, NULL, notary_main, n) != 0) {
+	thread_cond_init(&n->changed);
+	if (thread_start(&n->thread, notary_main, n) != RES_OK) {
 		pthread_cond_destroy(&n->changed);
 		pthread_mutex_destroy(&n->mutex);
 		free(n);

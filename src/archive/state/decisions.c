@@ -1,13 +1,12 @@
 #include "archive/state/decisions.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
+
+#include "base/thread.h"
 
 #define BUSY_MS     5000
 /* Under load entries are gathered for a moment: a transaction costs as much as
@@ -226,12 +225,10 @@ static void
 gather(struct decisions *d)
 {
 	int64_t until_us = d->batch_us + GATHER_US;
-	struct timespec until = { until_us / 1000000,
-		until_us % 1000000 * 1000 };
-	int failed = 0;
 	while (!d->stop && !d->hurry && d->count < GATHER_COUNT &&
-	    failed != ETIMEDOUT && clock_mono_us() < until_us)
-		failed = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+	    clock_mono_us() < until_us)
+		if (!thread_wait(&d->changed, &d->lock, until_us))
+			break;
 	d->batch_us = clock_mono_us();
 }
 
@@ -290,11 +287,7 @@ decisions_open(const struct decisions_options *o, struct err *err,
 	memcpy(d->path, o->path, strlen(o->path) + 1);
 	d->tail = &d->pending;
 	pthread_mutex_init(&d->lock, NULL);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&d->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	thread_cond_init(&d->changed);
 	pthread_cond_init(&d->written, NULL);
 	mode_t old = umask(0027);
 	enum res r = open_writer(d);
@@ -303,8 +296,8 @@ decisions_open(const struct decisions_options *o, struct err *err,
 		r = open_writer(d);
 	}
 	umask(old);
-	if (r == RES_OK && pthread_create(&d->thread, NULL, run, d) != 0)
-		r = RES_NOMEM;
+	if (r == RES_OK)
+		r = thread_start(&d->thread, run, d);
 	if (r != RES_OK) {
 		err_set(err, "%s: cannot be opened: %s", d->path, res_text(r));
 		free_all(d);
