@@ -54,6 +54,11 @@ get_be32(const uint8_t *p)
 {
 	return (uint32_t)get_be16(p) << 16 | get_be16(p + 2);
 }
+static inline uint64_t
+get_be64(const uint8_t *p)
+{
+	return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
 
 /* Append `len` bytes as base64 with padding, without line breaks. */
 void base64_encode(struct buf *out, const void *bytes, size_t len);

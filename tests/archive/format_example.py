@@ -211,6 +211,9 @@ def main():
     results.append((shutil.which("openssl") and
                     check(parts, sys.executable, foreign, "check"),
                     "hanaper-proof believes it"))
+    for parts in ("one-part", "two-parts"):
+        results.append((shutil.which("zstd") and read_packed(foreign, parts),
+                        f"hanaper-proof reads with a dictionary of {parts}"))
     print(f"1..{len(results)}")
     failed = 0
     for number, (ok, name) in enumerate(results, 1):
@@ -232,6 +235,24 @@ def check(parts, *command):
     if done.returncode != 0:
         print("#", done.stdout, done.stderr)
     return done.returncode == 0
+
+
+def read_packed(foreign, parts):
+    path = os.path.join(os.environ.get("SRCDIR", "."), "tests", "archive",
+                        f"segment-{parts}")
+    with tempfile.TemporaryDirectory() as top:
+        body = os.path.join(top, "body")
+        done = subprocess.run([sys.executable, foreign, "frame", path, "1",
+                               "--body", body], capture_output=True,
+                              check=False)
+        if done.returncode != 0:
+            print("#", done.stdout, done.stderr)
+            return False
+        with open(body, "rb") as file:
+            message = file.read()
+    sender = b"a@b" if parts == "one-part" else b"p12@d12.example"
+    return (b"META 3 b'" + sender in done.stdout and
+            b"\r\nSubject: message 1012\r\n" in message)
 
 
 def read_by_zstd(frame):

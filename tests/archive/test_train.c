@@ -134,6 +134,36 @@ every_string_is_shared(void **state)
 	train_free(&t);
 }
 
+/* What a message says twice is kept out once, and nothing stands side by side
+ * that did not in a message. */
+static void
+repeats(void **state)
+{
+	struct train *t = train_new();
+	struct buf mail, strings;
+	buf_init(&mail, 65536);
+	buf_init(&strings, TRAIN_MAX_CONTENT + 1);
+	for (unsigned n = 0; n < 1000; n++) {
+		char sender[16];
+		snprintf(sender, sizeof sender, "p%u", n % SENDERS);
+		buf_reset(&mail);
+		add_words(&mail, n, 60);
+		size_t len = mail.len;
+		buf_add_c(&mail, " alpha<p>");
+		buf_add(&mail, mail.ptr, len);
+		buf_add_c(&mail, "</p> omega");
+		assert_true(train_add(t, str_c(sender), buf_str(&mail)));
+	}
+	assert_ok(train_strings(t, &strings));
+	struct str s = buf_str(&strings);
+	assert_true(str_find(s, STR("alpha")) != SIZE_MAX);
+	assert_true(str_find(s, STR("omega")) != SIZE_MAX);
+	assert_true(str_find(s, STR("<p></p>")) == SIZE_MAX);
+	buf_done(&mail);
+	buf_done(&strings);
+	train_free(&t);
+}
+
 static void
 limits(void **state)
 {
@@ -141,8 +171,13 @@ limits(void **state)
 	struct buf out;
 	char long_text[TRAIN_MAX_SAMPLE + 100];
 	buf_init(&out, SEGMENT_MAX_DICTIONARY);
-	memset(long_text, 'x', sizeof long_text);
-	assert_int_equal(train_finish(t, &out), RES_NOTFOUND);
+	/* nothing in it stands there twice */
+	uint64_t x = 1;
+	for (size_t i = 0; i < sizeof long_text; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		long_text[i] = (char)('a' + (x >> 40) % 26);
+	}
+	assert_int_equal(train_finish(t, 1, &out), RES_NOTFOUND);
 	/* of one sender a tenth at most */
 	for (unsigned i = 0; i < TRAIN_MAX_SAMPLES / 10; i++)
 		assert_true(train_add(t, STR("a"), STR("text of a")));
@@ -158,10 +193,10 @@ limits(void **state)
 			str_of(long_text, sizeof long_text)))
 			break;
 	}
-	/* full, and nothing but one letter: still no harm */
+	/* full, and not one word of it ends: still no harm */
 	assert_in_range(n, TRAIN_MAX_BYTES / TRAIN_MAX_SAMPLE - 100,
 	    TRAIN_MAX_BYTES / TRAIN_MAX_SAMPLE);
-	assert_int_equal(train_finish(t, &out), RES_NOTFOUND);
+	assert_int_equal(train_finish(t, 1, &out), RES_NOTFOUND);
 	train_free(&t);
 	buf_done(&out);
 }
@@ -223,15 +258,38 @@ open_store(const char *path, uint64_t roll_bytes)
 	return s;
 }
 
+/* What stands in META of message n. */
+static void
+make_meta(struct record *r, unsigned n)
+{
+	char text[100];
+	unsigned from = n % SENDERS;
+	record_init(r, 4096);
+	record_add(r, META_DIRECTION, STR("in"));
+	snprintf(text, sizeof text, "4%09X", n * 2654435761u);
+	record_add(r, META_QUEUE_ID, str_c(text));
+	snprintf(text, sizeof text, "p%u@d%u.example", from, from);
+	record_add(r, META_MAIL_FROM, str_c(text));
+	record_add(r, META_RCPT, STR("us@example.org"));
+	record_add(r, META_TLS, STR("TLSv1.3 TLS_AES_256_GCM_SHA384"));
+	snprintf(text, sizeof text, "iprev=pass policy.iprev=192.0.2.%u; "
+	    "spf=pass smtp.mailfrom=d%u.example; dkim=none; dmarc=pass",
+	    from, from);
+	record_add(r, META_RESULTS, str_c(text));
+}
+
 static void
 send(struct store *s, unsigned n)
 {
 	struct buf mail;
+	struct record meta;
 	uint64_t id;
 	buf_init(&mail, 65536);
 	make_mail(&mail, n, n % SENDERS, "-");
-	assert_ok(test_submit(s, "mail", TEST_TIME, STR("\1\3\0\3\0\0\0a@b"),
+	make_meta(&meta, n);
+	assert_ok(test_submit(s, "mail", TEST_TIME, buf_str(&meta.buf),
 	    buf_str(&mail), &id));
+	record_done(&meta);
 	buf_done(&mail);
 }
 
@@ -262,9 +320,10 @@ count_frames(const char *path, size_t *out_dictionaries, size_t *out_using,
 	arena_free(&a);
 }
 
-/* Send until frames come with a dictionary, or give up. */
+/* Send until `wanted` dictionaries have come, or give up. */
 static unsigned
-send_until_trained(struct store *s, const char *path, unsigned n)
+send_until_trained(
+    struct store *s, const char *path, size_t wanted, unsigned n)
 {
 	for (unsigned step = 0; step < 600; step++) {
 		size_t dictionaries, using, shards;
@@ -272,7 +331,7 @@ send_until_trained(struct store *s, const char *path, unsigned n)
 		if (step % 4 != 3)
 			continue;
 		count_frames(path, &dictionaries, &using, &shards);
-		if (using > 0)
+		if (dictionaries == wanted)
 			return n;
 		usleep(20000);
 	}
@@ -296,30 +355,32 @@ check_all(const char *path, unsigned count)
 }
 
 static void
-damage_dictionary(const char *dir)
+flip_bit(const char *path, uint64_t offset)
+{
+	FILE *file = fopen(path, "r+b");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, (long)offset, SEEK_SET), 0);
+	int c = fgetc(file);
+	assert_int_equal(fseek(file, (long)offset, SEEK_SET), 0);
+	fputc(c ^ 4, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Of all of the shard: the part for messages or the one for records. */
+static void
+damage_dictionaries(const char *dir, enum frame_block b)
 {
 	struct segment_reader *r;
 	struct segment_frame f;
-	uint64_t at = SHARD_HEADER_BYTES;
-	char path[PATH_MAX];
-	assert_ok(segment_reader_open(dir, NULL, NULL, &r));
-	do {
-		assert_ok(segment_reader_at(r, at, &f));
-		at = segment_frame_end(&f);
-	} while (f.header.type != FRAME_DICTIONARY);
-	segment_reader_close(&r);
+	char path[PATH_MAX + 16];
 	snprintf(path, sizeof path, "%s/segment", dir);
-	FILE *file = fopen(path, "r+b");
-	assert_non_null(file);
-	assert_int_equal(
-	    fseek(file, (long)f.offset + FRAME_HEADER_BYTES + 200, SEEK_SET),
-	    0);
-	int c = fgetc(file);
-	assert_int_equal(
-	    fseek(file, (long)f.offset + FRAME_HEADER_BYTES + 200, SEEK_SET),
-	    0);
-	fputc(c ^ 4, file);
-	assert_int_equal(fclose(file), 0);
+	assert_ok(segment_reader_open(dir, NULL, NULL, &r));
+	for (uint64_t at = SHARD_HEADER_BYTES;
+	     segment_reader_at(r, at, &f) == RES_OK; at = segment_frame_end(&f))
+		if (f.header.type == FRAME_DICTIONARY)
+			flip_bit(path, f.offset + 100 +
+				frame_block_offset(&f.header, b));
+	segment_reader_close(&r);
 }
 
 /* The last frame that was packed with a dictionary; `why`: part of the error
@@ -353,8 +414,8 @@ read_last(const char *dir, const char *why)
 	return res;
 }
 
-/* Made from the first mail, used from then on, kept over a restart, copied
- * into the next shard before anything needs it. */
+/* Made from the first mail, used from then on, replaced by one of more mail,
+ * kept over a restart, copied into the next shard before anything needs it. */
 static void
 life_in_store(void **state)
 {
@@ -365,18 +426,27 @@ life_in_store(void **state)
 	unsigned n = 0;
 	while (n < TRAINER_FIRST_FRAMES)
 		send(s, n++);
-	n = send_until_trained(s, path, n);
-	count_frames(path, &dictionaries, &using, &shards);
-	assert_int_equal(dictionaries, 1);
+	n = send_until_trained(s, path, 1, n);
 	store_close(&s);
 	check_all(path, n);
 
 	s = open_store(path, 0);
-	before = using;
+	count_frames(path, &dictionaries, &before, &shards);
 	send(s, n++);
 	count_frames(path, &dictionaries, &using, &shards);
 	assert_int_equal(dictionaries, 1);
 	assert_int_equal(using, before + 1);
+	while (n < TRAINER_SECOND_FRAMES)
+		send(s, n++);
+	n = send_until_trained(s, path, 2, n);
+	store_close(&s);
+	check_all(path, n);
+
+	s = open_store(path, 0);
+	while (n < 2 * TRAINER_SECOND_FRAMES + 100)
+		send(s, n++); /* it is good enough */
+	count_frames(path, &dictionaries, &using, &shards);
+	assert_int_equal(dictionaries, 2);
 	store_close(&s);
 
 	s = open_store(path, 1000); /* a shard a message from here on */
@@ -385,22 +455,86 @@ life_in_store(void **state)
 	store_close(&s);
 	count_frames(path, &dictionaries, &using, &shards);
 	assert_true(shards >= 3);
-	assert_int_equal(dictionaries, shards);
+	assert_int_equal(dictionaries, shards + 1);
 	check_all(path, n);
 
 	/* one copy is damaged: the others help; all of them: named */
 	struct shard_entry *entries;
 	struct arena *a = arena_new(0);
 	assert_ok(store_dir_shards(path, NULL, a, NULL, &entries, &shards));
-	damage_dictionary(entries[0].dir);
+	damage_dictionaries(entries[0].dir, BLOCK_META);
 	assert_ok(read_last(entries[0].dir, ""));
 	for (size_t i = 1; i < shards; i++)
-		damage_dictionary(entries[i].dir);
+		damage_dictionaries(entries[i].dir, BLOCK_BODY);
 	assert_int_equal(
 	    read_last(entries[0].dir, "needs the dictionary in frame"),
 	    RES_CORRUPT);
 	arena_free(&a);
 	scratch_remove(path);
+}
+
+/* --- segments that former versions wrote --- */
+
+static void
+copy_segment(const char *name, const char *dir)
+{
+	char from[PATH_MAX], to[PATH_MAX + 16], bytes[16384];
+	const char *source = getenv("SRCDIR");
+	snprintf(from, sizeof from, "%s/tests/archive/%s",
+	    source != NULL ? source : ".", name);
+	snprintf(to, sizeof to, "%s/segment", dir);
+	FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+	assert_non_null(in);
+	assert_non_null(out);
+	size_t len = fread(bytes, 1, sizeof bytes, in);
+	assert_int_equal(fwrite(bytes, 1, len, out), len);
+	fclose(in);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* A dictionary of one part, or of two, then messages 1012 and 1013. */
+static void
+former_versions(void **state)
+{
+	static const char *const names[] = { "segment-one-part",
+		"segment-two-parts" };
+	for (size_t i = 0; i < 2; i++) {
+		char dir[PATH_MAX];
+		struct segment_reader *r;
+		struct segment_frame f;
+		struct buf mail, body;
+		struct arena *a = arena_new(0);
+		uint64_t at = SHARD_HEADER_BYTES;
+		unsigned n = 1012;
+		scratch_make(dir);
+		copy_segment(names[i], dir);
+		buf_init(&mail, 65536);
+		buf_init(&body, 65536);
+		assert_ok(segment_reader_open(dir, NULL, NULL, &r));
+		assert_ok(segment_reader_at(r, at, &f));
+		assert_true(segment_is_dictionary(&f));
+		at = segment_frame_end(&f);
+		for (; segment_reader_at(r, at, &f) == RES_OK; n++) {
+			struct segment_content c;
+			assert_int_equal(f.header.dictionary, 1);
+			assert_ok(segment_reader_load(r, a, &f, NULL, &c));
+			assert_str(record_find(c.meta, META_MAIL_FROM),
+			    i == 0 ? "a@b" : n == 1012 ? "p12@d12.example" :
+							 "p13@d13.example");
+			buf_reset(&body);
+			assert_ok(segment_reader_body(
+			    r, &f, NULL, sink_buf(a, &body)));
+			make_mail(&mail, n, n % SENDERS, "-");
+			assert_true(str_eq(buf_str(&body), buf_str(&mail)));
+			at = segment_frame_end(&f);
+		}
+		assert_int_equal(n, 1014);
+		segment_reader_close(&r);
+		buf_done(&mail);
+		buf_done(&body);
+		arena_free(&a);
+		scratch_remove(dir);
+	}
 }
 
 /* Too few senders: nothing is ever trained, everything is stored. */
@@ -433,10 +567,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(needs_five_senders),
 		cmocka_unit_test(every_string_is_shared),
+		cmocka_unit_test(repeats),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(life_in_store),
 		cmocka_unit_test(one_sender),
+		cmocka_unit_test(former_versions),
 	};
 	return cmocka_run_group_tests_name("train", tests, NULL, NULL);
 }

@@ -43,10 +43,11 @@ dictionary_id(struct str content)
 }
 
 enum res
-dictionary_make(struct str strings, const char *samples, const size_t *sizes,
-    size_t count, struct buf *out)
+dictionary_make(uint32_t id, struct str strings, const char *samples,
+    const size_t *sizes, size_t count, struct buf *out)
 {
-	const ZDICT_params_t params = { .compressionLevel = PACK_DICTIONARY_LEVEL };
+	const ZDICT_params_t params = { .dictID = id,
+		.compressionLevel = PACK_DICTIONARY_LEVEL };
 	size_t room = strings.len + DICTIONARY_HEAD;
 	char *at = buf_reserve(out, room);
 	if (at == NULL)

@@ -122,7 +122,7 @@ segment_reader_load(struct segment_reader *r, struct arena *a,
     struct segment_content *out)
 {
 	const struct unpack_dictionary *dictionary;
-	enum res res = segment_dictionary(r, f, err, &dictionary);
+	enum res res = segment_dictionary(r, f, BLOCK_META, err, &dictionary);
 	if (res != RES_OK)
 		return res;
 	res = load(r, a, f, dictionary, NULL, out);
@@ -287,7 +287,8 @@ push_body(struct segment_reader *r, const struct segment_frame *f,
 	}
 	const struct unpack_dictionary *dictionary = NULL;
 	if (res == RES_OK && holder.header.dictionary != 0) {
-		res = segment_dictionary(r, &holder, err, &dictionary);
+		res = segment_dictionary(
+		    r, &holder, BLOCK_BODY, err, &dictionary);
 		if (res == RES_OK) /* the view may be gone */
 			res = body_frame(r, &holder, &holder, &b, &s);
 	}

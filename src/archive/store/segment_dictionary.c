@@ -2,24 +2,14 @@
 #include "archive/store/dictionary.h"
 #include "archive/store/segment_inside.h"
 
-/* The plain dictionary in frame `number`. */
+/* The parts in frame `number`. */
 static enum res
-read_dictionary(
-    struct segment_reader *r, uint64_t number, struct buf *content)
+read_dictionary(struct segment_reader *r, uint64_t number,
+    struct dictionary_parts *out)
 {
 	struct segment_frame f;
 	enum res res = segment_reader_find(r, number, &f);
-	if (res == RES_OK && !segment_is_dictionary(&f))
-		res = RES_CORRUPT;
-	struct arena *a = arena_new(SEGMENT_LOAD_MEMORY);
-	if (a == NULL)
-		return RES_NOMEM;
-	struct sink *sink = sink_buf(a, content);
-	if (res == RES_OK)
-		res = sink != NULL ? segment_reader_body(r, &f, NULL, sink) :
-				     RES_NOMEM;
-	arena_free(&a);
-	return res == RES_OK ? content->error : res;
+	return res == RES_OK ? dictionary_parts_read(r, &f, NULL, out) : res;
 }
 
 /* What the frame's blocks say they were packed with. */
@@ -46,24 +36,37 @@ wanted_dictionary(struct segment_reader *r, const struct segment_frame *f)
  * copy in a shard beside this one. */
 static enum res
 fetch_dictionary(struct segment_reader *r, const struct segment_frame *f,
-    uint64_t number, struct unpack_dictionary **out)
+    uint64_t number, struct segment_dictionary *out)
 {
-	struct buf content;
-	buf_init(&content, SEGMENT_MAX_DICTIONARY);
-	enum res res = read_dictionary(r, number, &content);
+	struct dictionary_parts parts;
+	dictionary_parts_init(&parts);
+	enum res res = read_dictionary(r, number, &parts);
 	if (res == RES_CORRUPT || res == RES_NOTFOUND) {
 		uint32_t id = wanted_dictionary(r, f);
-		buf_reset(&content);
+		buf_reset(&parts.body);
+		buf_reset(&parts.records);
 		res = id != 0 ?
-		    dictionary_find_copy(r->dir, r->io, id, &content) :
+		    dictionary_find_copy(r->dir, r->io, id, &parts) :
 		    RES_NOTFOUND;
 	}
 	if (res == RES_OK) {
-		*out = unpack_dictionary_new(buf_str(&content));
-		res = *out != NULL ? RES_OK : RES_NOMEM;
+		bool two = parts.records.len > 0;
+		out->body = unpack_dictionary_new(buf_str(&parts.body));
+		if (two)
+			out->records =
+			    unpack_dictionary_new(buf_str(&parts.records));
+		if (out->body == NULL || (two && out->records == NULL))
+			res = RES_NOMEM;
 	}
-	buf_done(&content);
+	dictionary_parts_done(&parts);
 	return res == RES_NOTFOUND ? RES_CORRUPT : res;
+}
+
+/* What serves block `b`. */
+static const struct unpack_dictionary *
+part_for(const struct segment_dictionary *d, enum frame_block b)
+{
+	return b != BLOCK_BODY && d->records != NULL ? d->records : d->body;
 }
 
 /* A line for a frame whose dictionary cannot be had. */
@@ -80,16 +83,15 @@ missing(const struct segment_reader *r, const struct segment_frame *f,
 
 enum res
 segment_dictionary(struct segment_reader *r, const struct segment_frame *f,
-    struct err *err, const struct unpack_dictionary **out)
+    enum frame_block b, struct err *err, const struct unpack_dictionary **out)
 {
-	uint32_t number = f->header.dictionary;
-	struct unpack_dictionary *d = NULL;
+	struct segment_dictionary d = { .number = f->header.dictionary };
 	*out = NULL;
-	if (number == 0)
+	if (d.number == 0)
 		return RES_OK;
 	for (size_t i = 0; i < r->dictionary_count; i++)
-		if (r->dictionaries[i].number == number) {
-			*out = r->dictionaries[i].dictionary;
+		if (r->dictionaries[i].number == d.number) {
+			*out = part_for(&r->dictionaries[i], b);
 			return *out != NULL ? RES_OK : missing(r, f, err);
 		}
 	if (r->dictionary_count == SEGMENT_MAX_DICTIONARIES) {
@@ -98,11 +100,19 @@ segment_dictionary(struct segment_reader *r, const struct segment_frame *f,
 		    (unsigned long long)f->header.number);
 		return RES_CORRUPT;
 	}
-	enum res res = fetch_dictionary(r, f, number - 1, &d);
-	if (res != RES_OK && res != RES_CORRUPT)
+	enum res res = fetch_dictionary(r, f, d.number - 1, &d);
+	if (res != RES_OK && res != RES_CORRUPT) {
+		segment_dictionary_done(&d);
 		return res;
-	r->dictionaries[r->dictionary_count].number = number;
-	r->dictionaries[r->dictionary_count++].dictionary = d;
-	*out = d;
-	return d != NULL ? RES_OK : missing(r, f, err);
+	}
+	r->dictionaries[r->dictionary_count++] = d;
+	*out = part_for(&d, b);
+	return *out != NULL ? RES_OK : missing(r, f, err);
+}
+
+void
+segment_dictionary_done(struct segment_dictionary *d)
+{
+	unpack_dictionary_free(&d->body);
+	unpack_dictionary_free(&d->records);
 }

@@ -16,6 +16,13 @@ struct segment_mark {
 	uint64_t number, offset;
 };
 
+/* What frames were packed with. */
+struct segment_dictionary {
+	uint32_t number;                   /* as frames name it */
+	struct unpack_dictionary *body;    /* NULL: not to be had */
+	struct unpack_dictionary *records; /* NULL: the same serves them */
+};
+
 struct segment_reader {
 	const struct archive_io *io;
 	char dir[PATH_MAX];
@@ -26,17 +33,16 @@ struct segment_reader {
 	struct unpacker *unpacker;
 	struct segment_mark *marks;
 	size_t mark_count, mark_cap;
-	struct {
-		uint32_t number;
-		struct unpack_dictionary *dictionary; /* NULL: not to be had */
-	} dictionaries[SEGMENT_MAX_DICTIONARIES];
+	struct segment_dictionary dictionaries[SEGMENT_MAX_DICTIONARIES];
 	size_t dictionary_count;
 };
 
-/* The dictionary a frame names (NULL: none), kept by the reader; also that it
- * cannot be had, so that it is not looked for again for each frame. */
+/* The dictionary of block `b` of a frame (NULL: none), kept by the reader;
+ * also that it cannot be had, so that it is not looked for again for each
+ * frame. */
 HN_CHECK enum res segment_dictionary(struct segment_reader *r,
-    const struct segment_frame *f, struct err *err,
+    const struct segment_frame *f, enum frame_block b, struct err *err,
     const struct unpack_dictionary **out);
+void segment_dictionary_done(struct segment_dictionary *d);
 
 #endif

@@ -128,7 +128,7 @@ segment_reader_close(struct segment_reader **reader)
 	if (r == NULL)
 		return;
 	for (size_t i = 0; i < r->dictionary_count; i++)
-		unpack_dictionary_free(&r->dictionaries[i].dictionary);
+		segment_dictionary_done(&r->dictionaries[i]);
 	unpacker_free(&r->unpacker);
 	window_done(&r->window);
 	free(r->marks);

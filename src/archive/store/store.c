@@ -361,15 +361,15 @@ fill_draft(struct store *s, const struct store_message *m,
 	if (r != RES_OK)
 		return r;
 	d->dictionary = dictionary;
-	packer_use(p, dictionary != NULL ? dictionary->pack : NULL);
+	packer_use(p, dictionary_pack(dictionary, BLOCK_META));
 	r = draft_add_small(d, p, BLOCK_META, m->meta);
 	if (r == RES_OK)
 		r = draft_add_small(d, p, BLOCK_EVIDENCE, m->evidence);
 	if (r == RES_OK)
 		r = draft_add_small(d, p, BLOCK_EDITS, m->edits);
 	if (r == RES_OK && m->body != NULL) {
-		if (spool_bytes(m->body) > DICTIONARY_MAX_BODY)
-			packer_use(p, NULL);
+		packer_use(p, spool_bytes(m->body) > DICTIONARY_MAX_BODY ?
+		    NULL : dictionary_pack(dictionary, BLOCK_BODY));
 		r = spool_pack(m->body, p, d);
 	}
 	packer_use(p, NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/format/compress.h"
+#include "archive/store/train_inside.h"
 #include "base/codec.h"
 #include "base/hash.h"
 
@@ -11,20 +12,22 @@
 /* A string's occurrences are looked through only so far for other senders:
  * beyond, it counts as not shared. */
 #define MAX_WINDOW 128
-/* What a string saves each time is its length less about this. */
-#define MATCH_COST 3
-/* Strings counted; what comes later is left out. */
-#define MAX_CHOICES ((size_t)1 << 17)
 #define PAIRS       65536
+/* Enough for zstd's entropy tables, which take long. */
+#define ENTROPY_SAMPLES 500
+_Static_assert(ENTROPY_SAMPLES <= TRAIN_MIN_SAMPLES, "there are so many");
+/* Repeated bytes of a sample that are left out, if so many. */
+#define REPEAT_MIN   32
+#define REPEAT_SLOTS 4096
 /* Samples begin at multiples of this: so a table of their senders is small. */
 #define BLOCK 32
-/* Behind each sample and each string: a byte no text has. */
-#define END '\xff'
+#define END TRAIN_END
 
 struct train {
-	struct buf text; /* the samples, an END or more behind each */
+	struct buf text;  /* the samples, an END or more behind each */
+	struct buf whole; /* the first ones side by side, as zstd wants them */
+	size_t sizes[ENTROPY_SAMPLES];
 	size_t count, sender_count;
-	size_t at[TRAIN_MAX_SAMPLES], sizes[TRAIN_MAX_SAMPLES];
 	uint16_t sender_of_block[TRAIN_MAX_BYTES / BLOCK];
 	struct {
 		uint64_t hash;
@@ -36,8 +39,10 @@ struct train *
 train_new(void)
 {
 	struct train *t = calloc(1, sizeof *t);
-	if (t != NULL)
-		buf_init(&t->text, TRAIN_MAX_BYTES + TRAIN_MAX_STRING);
+	if (t == NULL)
+		return NULL;
+	buf_init(&t->text, TRAIN_MAX_BYTES + TRAIN_MAX_STRING);
+	buf_init(&t->whole, ENTROPY_SAMPLES * TRAIN_MAX_SAMPLE);
 	return t;
 }
 
@@ -47,6 +52,7 @@ train_free(struct train **t)
 	if (*t == NULL)
 		return;
 	buf_done(&(*t)->text);
+	buf_done(&(*t)->whole);
 	free(*t);
 	*t = NULL;
 }
@@ -55,6 +61,13 @@ size_t
 train_samples(const struct train *t)
 {
 	return t->count;
+}
+
+bool
+train_full(const struct train *t)
+{
+	return t->count == TRAIN_MAX_SAMPLES ||
+	    TRAIN_MAX_BYTES - t->text.len < TRAIN_MAX_SAMPLE + BLOCK;
 }
 
 /* --- samples --- */
@@ -72,49 +85,75 @@ find_sender(struct train *t, struct str sender)
 	return i;
 }
 
+/* Bytes at `at` that stood in the text before; `seen` says where, by the hash
+ * of eight bytes. */
+static size_t
+repeated(struct str text, size_t at, uint16_t seen[REPEAT_SLOTS])
+{
+	if (text.len - at < REPEAT_MIN)
+		return 0;
+	const uint8_t *p = (const uint8_t *)text.ptr + at;
+	uint64_t hash = get_le64(p) * 0x9e3779b97f4a7c15u;
+	uint16_t *slot = &seen[hash >> 32 & (REPEAT_SLOTS - 1)];
+	size_t n = 0;
+	if (*slot != 0) {
+		const char *before = text.ptr + *slot - 1;
+		while (at + n < text.len && before[n] == text.ptr[at + n])
+			n++;
+	}
+	*slot = (uint16_t)(at + 1);
+	return n;
+}
+
+/* What a message says twice, such as its text as HTML, zstd finds in the
+ * message itself: here it would only take time, and room of others. */
+static size_t
+copy_once(struct str text, char *to)
+{
+	uint16_t seen[REPEAT_SLOTS] = { 0 };
+	size_t len = 0;
+	for (size_t i = 0; i < text.len;) {
+		size_t n = repeated(text, i, seen);
+		if (n >= REPEAT_MIN) {
+			to[len++] = END;
+			i += n;
+		} else {
+			to[len++] = text.ptr[i++];
+		}
+	}
+	return len;
+}
+
 bool
 train_add(struct train *t, struct str sender, struct str text)
 {
-	size_t room = TRAIN_MAX_BYTES - t->text.len;
 	text = str_sub(text, 0, TRAIN_MAX_SAMPLE);
-	size_t padded = (text.len + BLOCK) / BLOCK * BLOCK;
-	if (t->count == TRAIN_MAX_SAMPLES || padded > room)
+	if (train_full(t))
 		return false;
 	size_t from = find_sender(t, sender);
 	if (t->senders[from].samples == MAX_OF_SENDER)
 		return false;
-	char *to = buf_reserve(&t->text, padded);
+	char *to = buf_reserve(&t->text, text.len + BLOCK);
 	if (to == NULL)
 		return false;
-	size_t len = 0;
-	for (size_t i = 0; i < text.len; i++)
-		if (text.ptr[i] != END)
-			to[len++] = text.ptr[i];
+	if (t->count < ENTROPY_SAMPLES) {
+		buf_add_str(&t->whole, text);
+		t->sizes[t->count] = text.len;
+		if (t->whole.error != RES_OK)
+			return false;
+	}
+	size_t len = copy_once(text, to);
+	size_t padded = (len + BLOCK) / BLOCK * BLOCK;
 	memset(to + len, END, padded - len);
 	for (size_t i = 0; i < padded; i += BLOCK)
 		t->sender_of_block[(t->text.len + i) / BLOCK] = (uint16_t)from;
-	t->at[t->count] = t->text.len;
-	t->sizes[t->count++] = len;
 	t->text.len += padded;
+	t->count++;
 	t->senders[from].samples++;
 	return true;
 }
 
 /* --- what is shared --- */
-
-static bool
-is_word(char c)
-{
-	return ascii_is_alpha(c) || ascii_is_digit(c) || (uint8_t)c >= 0x80;
-}
-
-/* Does a new piece, the marks before a word and the word, begin here? */
-static bool
-begins(const char *text, size_t at)
-{
-	return at == 0 || text[at] == END || text[at - 1] == END ||
-	    (!is_word(text[at]) && is_word(text[at - 1]));
-}
 
 /* The suffixes at which a piece begins, sorted by their first
  * TRAIN_MAX_STRING bytes. */
@@ -126,18 +165,24 @@ struct suffixes {
 	uint8_t *shared; /* of each byte: length of the longest shared string */
 };
 
+/* Most differ in the eight bytes behind the two that put them into one
+ * bucket. */
 static int
 compare_suffixes(const void *a, const void *b, void *context)
 {
-	const char *text = context;
-	return memcmp(text + *(const uint32_t *)a, text + *(const uint32_t *)b,
-	    TRAIN_MAX_STRING);
+	const uint8_t *text = context;
+	const uint8_t *p = text + *(const uint32_t *)a + 2;
+	const uint8_t *q = text + *(const uint32_t *)b + 2;
+	uint64_t x = get_be64(p), y = get_be64(q);
+	if (x != y)
+		return x < y ? -1 : 1;
+	return memcmp(p + 8, q + 8, TRAIN_MAX_STRING - 10);
 }
 
 static bool
 is_suffix(const char *text, size_t at)
 {
-	return text[at] != END && begins(text, at);
+	return text[at] != END && train_begins(text, at);
 }
 
 static size_t
@@ -227,169 +272,6 @@ find_shared(struct suffixes *s)
 	}
 }
 
-/* --- which of it is worth its place --- */
-
-struct choice {
-	uint32_t at, uses;
-	uint8_t len, pieces;
-	bool dropped;
-};
-
-struct choices {
-	const char *text;
-	size_t count, cap;
-	struct choice *slots; /* by hash; len 0 = free */
-};
-
-/* Where this string is, or would be. */
-static struct choice *
-slot_of(const struct choices *c, size_t at, size_t len)
-{
-	struct str s = str_of(c->text + at, len);
-	size_t i = (size_t)hash_bytes(s) & (c->cap - 1);
-	while (c->slots[i].len != 0 &&
-	    !str_eq(str_of(c->text + c->slots[i].at, c->slots[i].len), s))
-		i = (i + 1) & (c->cap - 1);
-	return &c->slots[i];
-}
-
-/* Every shared string of whole pieces, wherever a piece begins. */
-static void
-collect(const struct suffixes *s, size_t len, struct choices *c)
-{
-	for (size_t at = 0; at < len; at++) {
-		if (s->shared[at] < TRAIN_MIN_STRING || !begins(s->text, at))
-			continue;
-		unsigned pieces = 0;
-		for (size_t n = 1; n <= s->shared[at]; n++) {
-			if (!begins(s->text, at + n))
-				continue;
-			pieces++;
-			if (n < TRAIN_MIN_STRING || c->count == MAX_CHOICES)
-				continue;
-			struct choice *o = slot_of(c, at, n);
-			c->count += o->len == 0;
-			if (o->len == 0)
-				*o = (struct choice){ .at = (uint32_t)at,
-					.len = (uint8_t)n,
-					.pieces = (uint8_t)pieces };
-		}
-	}
-}
-
-/* The longest string left that stands at `at`; NULL: none. */
-static struct choice *
-longest(const struct suffixes *s, const struct choices *c, size_t at)
-{
-	if (!begins(s->text, at))
-		return NULL;
-	for (size_t n = s->shared[at]; n >= TRAIN_MIN_STRING; n--) {
-		if (!begins(s->text, at + n))
-			continue;
-		struct choice *o = slot_of(c, at, n);
-		if (o->len != 0 && !o->dropped)
-			return o;
-	}
-	return NULL;
-}
-
-/* How often each is used when the samples are taken apart into them. */
-static void
-count_uses(const struct suffixes *s, size_t len, struct choices *c)
-{
-	for (size_t i = 0; i < c->cap; i++)
-		c->slots[i].uses = 0;
-	for (size_t at = 0; at < len;) {
-		struct choice *o = longest(s, c, at);
-		if (o != NULL)
-			o->uses++;
-		at += o != NULL ? o->len : 1;
-	}
-}
-
-/* Bytes saved in the samples for each byte of the dictionary. A string of
- * several pieces, which can stand there alone as well, only makes one match
- * of many. */
-static double
-worth(const struct choice *c)
-{
-	int saved =
-	    c->pieces == 1 ? c->len - MATCH_COST : MATCH_COST * (c->pieces - 1);
-	return (double)c->uses * saved / (c->len + 1);
-}
-
-static void
-drop_below(struct choices *c, double least)
-{
-	for (size_t i = 0; i < c->cap; i++)
-		if (c->slots[i].pieces > 1 && worth(&c->slots[i]) < least)
-			c->slots[i].dropped = true;
-}
-
-static int
-better_first(const void *a, const void *b)
-{
-	const struct choice *x = a, *y = b;
-	double wx = worth(x), wy = worth(y);
-	if (wx != wy)
-		return wx < wy ? 1 : -1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-/* The best ones, the very best at the end, where zstd reaches them with the
- * fewest bits. */
-static enum res
-write_choices(const struct choices *c, struct buf *out)
-{
-	struct buf taken;
-	enum res r = RES_OK;
-	size_t count = 0;
-	buf_init(&taken, TRAIN_MAX_CONTENT);
-	for (size_t i = 0; i < c->count; i++) {
-		const struct choice *o = &c->slots[i];
-		if (o->len + 1u > TRAIN_MAX_CONTENT - taken.len)
-			continue;
-		struct str text = str_of(c->text + o->at, o->len);
-		if (str_find(buf_str(&taken), text) != SIZE_MAX)
-			continue;
-		buf_add(&taken, c->text + o->at, o->len);
-		buf_add_char(&taken, END);
-		c->slots[count++] = *o;
-	}
-	r = taken.error;
-	buf_done(&taken);
-	for (size_t i = count; i-- > 0;) {
-		buf_add(out, c->text + c->slots[i].at, c->slots[i].len);
-		buf_add_char(out, END);
-	}
-	return r == RES_OK ? out->error : r;
-}
-
-static enum res
-pick(const struct suffixes *s, size_t len, struct buf *out)
-{
-	/* dropping a string lets shorter ones be used instead */
-	static const double least_worth[] = { 0.2, 0.4, 0.7, 1 };
-	struct choices c = { .text = s->text, .cap = 2 * MAX_CHOICES };
-	c.slots = calloc(c.cap, sizeof *c.slots);
-	if (c.slots == NULL)
-		return RES_NOMEM;
-	collect(s, len, &c);
-	for (size_t i = 0; i < sizeof least_worth / sizeof *least_worth; i++) {
-		count_uses(s, len, &c);
-		drop_below(&c, least_worth[i]);
-	}
-	count_uses(s, len, &c);
-	c.count = 0;
-	for (size_t i = 0; i < c.cap; i++)
-		if (c.slots[i].uses > 0)
-			c.slots[c.count++] = c.slots[i];
-	qsort(c.slots, c.count, sizeof *c.slots, better_first);
-	enum res r = write_choices(&c, out);
-	free(c.slots);
-	return r;
-}
-
 enum res
 train_strings(struct train *t, struct buf *out)
 {
@@ -407,26 +289,15 @@ train_strings(struct train *t, struct buf *out)
 	if (r == RES_OK)
 		find_shared(&s);
 	free(s.at);
+	struct train_shared shared = { s.text, len, s.shared };
 	if (r == RES_OK)
-		r = pick(&s, len, out);
+		r = train_pick(&shared, out);
 	free(s.shared);
 	return r;
 }
 
-/* The samples side by side, as zstd wants them. */
-static void
-close_gaps(struct train *t)
-{
-	size_t to = 0;
-	for (size_t i = 0; i < t->count; i++) {
-		memmove(t->text.ptr + to, t->text.ptr + t->at[i], t->sizes[i]);
-		to += t->sizes[i];
-	}
-	t->text.len = to;
-}
-
 enum res
-train_finish(struct train *t, struct buf *out)
+train_finish(struct train *t, uint32_t id, struct buf *out)
 {
 	struct buf strings;
 	if (t->count < TRAIN_MIN_SAMPLES)
@@ -436,9 +307,8 @@ train_finish(struct train *t, struct buf *out)
 	if (r == RES_OK && strings.len < TRAIN_MIN_CONTENT)
 		r = RES_NOTFOUND;
 	if (r == RES_OK) {
-		close_gaps(t);
-		r = dictionary_make(
-		    buf_str(&strings), t->text.ptr, t->sizes, t->count, out);
+		r = dictionary_make(id, buf_str(&strings), t->whole.ptr,
+		    t->sizes, ENTROPY_SAMPLES, out);
 	}
 	buf_done(&strings);
 	return r;

@@ -19,14 +19,14 @@
 #define TRAIN_MIN_SENDERS 5
 /* Samples a dictionary is made from; of one sender not more than a tenth. */
 #define TRAIN_MIN_SAMPLES 1000
-#define TRAIN_MAX_SAMPLES 2000
+#define TRAIN_MAX_SAMPLES 3000
 #define TRAIN_MAX_SAMPLE  ((size_t)4096)
-#define TRAIN_MAX_BYTES   ((size_t)3 << 20)
+#define TRAIN_MAX_BYTES   ((size_t)9 << 19)
 /* Strings of these lengths. */
 #define TRAIN_MIN_STRING 4
 #define TRAIN_MAX_STRING 250
 /* Of all strings; fewer are not worth a dictionary. */
-#define TRAIN_MIN_CONTENT ((size_t)1 << 10)
+#define TRAIN_MIN_CONTENT ((size_t)256)
 #define TRAIN_MAX_CONTENT ((size_t)220 << 10)
 
 struct train;
@@ -36,12 +36,14 @@ struct train *train_new(void);
 void train_free(struct train **t);
 /* One message: `sender` says whose (compared as it is), `text` is what the
  * dictionary shall compress. False: it is enough, or too many of this
- * sender. Bytes 255 are left out. */
+ * sender. */
 bool train_add(struct train *t, struct str sender, struct str text);
 size_t train_samples(const struct train *t);
-/* The dictionary in zstd's format, added to `out`. RES_NOTFOUND: too few
- * samples, or too little in common. */
-HN_CHECK enum res train_finish(struct train *t, struct buf *out);
+/* Nothing more can be added. */
+bool train_full(const struct train *t);
+/* The dictionary in zstd's format, with this id, added to `out`.
+ * RES_NOTFOUND: too few samples, or too little in common. */
+HN_CHECK enum res train_finish(struct train *t, uint32_t id, struct buf *out);
 /* Only the strings, for tests. */
 HN_CHECK enum res train_strings(struct train *t, struct buf *out);
 

@@ -13,9 +13,17 @@
 
 struct trainer {
 	char *store_path, *family;
+	size_t wanted; /* samples; with fewer than `least` nothing is made */
+	size_t least;
+	uint32_t first_id;
 	pthread_t thread;
 	atomic_bool stop, done;
 	struct dictionary *dictionary;
+};
+
+/* The samples: what was packed as records, and as messages. */
+struct samples {
+	struct train *body, *records;
 };
 
 /* --- whose --- */
@@ -67,19 +75,17 @@ trainer_sender(struct arena *a, struct str message, struct str *out)
 
 /* --- samples --- */
 
-/* META and body as one text: both get packed with the dictionary. */
 static enum res
-add_frame(struct train *train, struct segment_reader *r,
+add_frame(const struct samples *samples, struct segment_reader *r,
     const struct segment_frame *f)
 {
 	struct segment_content c;
-	struct buf body, text;
+	struct buf body;
 	struct str sender;
 	struct arena *a = arena_new(0);
 	if (a == NULL)
 		return RES_NOMEM;
 	buf_init(&body, DICTIONARY_MAX_BODY);
-	buf_init(&text, DICTIONARY_MAX_BODY + SEGMENT_MAX_RECORD);
 	struct sink *sink = sink_buf(a, &body);
 	enum res res = segment_reader_load(r, a, f, NULL, &c);
 	if (res == RES_OK)
@@ -87,21 +93,24 @@ add_frame(struct train *train, struct segment_reader *r,
 				   : RES_NOMEM;
 	if (res == RES_OK)
 		res = trainer_sender(a, buf_str(&body), &sender);
-	if (res == RES_OK) {
-		buf_add_str(&text, c.meta);
-		buf_add_str(&text, buf_str(&body));
-		res = text.error;
-	}
-	if (res == RES_OK)
-		(void)train_add(train, sender, buf_str(&text));
+	/* those of one sender too many are in neither */
+	if (res == RES_OK &&
+	    train_add(samples->body, sender, buf_str(&body)))
+		(void)train_add(samples->records, sender, c.meta);
 	buf_done(&body);
-	buf_done(&text);
 	arena_free(&a);
 	return res == RES_NOMEM ? res : RES_OK; /* damage: not a sample */
 }
 
+static bool
+has_enough(const struct trainer *t, const struct samples *samples)
+{
+	return train_samples(samples->body) == t->wanted ||
+	    train_full(samples->body);
+}
+
 static enum res
-add_shard(struct trainer *t, struct train *train, const char *dir)
+add_shard(struct trainer *t, const struct samples *samples, const char *dir)
 {
 	struct segment_reader *r;
 	struct segment_frame f;
@@ -110,13 +119,12 @@ add_shard(struct trainer *t, struct train *train, const char *dir)
 	if (res != RES_OK)
 		return res == RES_NOMEM ? res : RES_OK;
 	for (size_t n = 0; n < MAX_FRAMES && res == RES_OK; n++) {
-		if (atomic_load(&t->stop) ||
-		    train_samples(train) == TRAIN_MAX_SAMPLES ||
+		if (atomic_load(&t->stop) || has_enough(t, samples) ||
 		    segment_reader_at(r, at, &f) != RES_OK)
 			break;
 		if (f.header.type == FRAME_MESSAGE &&
 		    f.header.body_plain <= DICTIONARY_MAX_BODY)
-			res = add_frame(train, r, &f);
+			res = add_frame(samples, r, &f);
 		at = segment_frame_end(&f);
 	}
 	segment_reader_close(&r);
@@ -124,7 +132,7 @@ add_shard(struct trainer *t, struct train *train, const char *dir)
 }
 
 static enum res
-add_shards(struct trainer *t, struct train *train)
+add_shards(struct trainer *t, const struct samples *samples)
 {
 	struct shard_entry *entries;
 	size_t count;
@@ -134,41 +142,76 @@ add_shards(struct trainer *t, struct train *train)
 	enum res r = store_dir_shards(
 	    t->store_path, t->family, a, NULL, &entries, &count);
 	while (r == RES_OK && count-- > 0 &&
-	    train_samples(train) < TRAIN_MIN_SAMPLES)
+	    !has_enough(t, samples))
 		if (entries[count].status == RES_OK)
-			r = add_shard(t, train, entries[count].dir);
+			r = add_shard(t, samples, entries[count].dir);
 	arena_free(&a);
 	return r;
 }
 
 /* --- the thread --- */
 
+/* RES_NOTFOUND: no dictionary comes of these. */
+static enum res
+make_parts(
+    struct trainer *t, struct samples *samples, struct dictionary_parts *out)
+{
+	size_t count = train_samples(samples->body);
+	if (count < t->least || atomic_load(&t->stop))
+		return RES_NOTFOUND;
+	out->samples = (uint32_t)count;
+	enum res r =
+	    train_finish(samples->records, t->first_id + 1, &out->records);
+	train_free(&samples->records);
+	if (r == RES_NOTFOUND) /* then one serves both */
+		r = RES_OK;
+	return r == RES_OK ?
+	    train_finish(samples->body, t->first_id, &out->body) : r;
+}
+
 static void *
 work(void *context)
 {
 	struct trainer *t = context;
-	struct buf content;
-	struct train *train = train_new();
-	buf_init(&content, SEGMENT_MAX_DICTIONARY);
-	enum res r = train != NULL ? add_shards(t, train) : RES_NOMEM;
-	if (r == RES_OK && !atomic_load(&t->stop))
-		r = train_finish(train, &content);
-	if (r == RES_OK && content.len > 0)
-		r = dictionary_new(buf_str(&content), &t->dictionary);
+	struct dictionary_parts parts;
+	struct samples samples = { train_new(), train_new() };
+	dictionary_parts_init(&parts);
+	enum res r = samples.body != NULL && samples.records != NULL ?
+	    add_shards(t, &samples) : RES_NOMEM;
+	if (r == RES_OK)
+		r = make_parts(t, &samples, &parts);
+	if (r == RES_OK)
+		r = dictionary_new(&parts, &t->dictionary);
 	if (r != RES_OK)
 		t->dictionary = NULL; /* tried again with more mail */
-	buf_done(&content);
-	train_free(&train);
+	dictionary_parts_done(&parts);
+	train_free(&samples.body);
+	train_free(&samples.records);
 	atomic_store(&t->done, true);
 	return NULL;
 }
 
+/* Ids that the family has not used: two for each dictionary. */
+static uint32_t
+next_id(const struct dictionary *before)
+{
+	uint32_t id =
+	    before != NULL ? dictionary_id(buf_str(&before->parts.body)) : 0;
+	return id != 0 && id + 3 < DICTIONARY_IDS ? id + 2 : 1;
+}
+
 struct trainer *
-trainer_start(const char *store_path, const char *family)
+trainer_start(const char *store_path, const char *family,
+    const struct dictionary *before)
 {
 	struct trainer *t = calloc(1, sizeof *t);
 	if (t == NULL)
 		return NULL;
+	size_t had = before != NULL ? before->parts.samples : 0;
+	t->wanted = before != NULL ? TRAIN_MAX_SAMPLES : TRAIN_MIN_SAMPLES;
+	t->least = had * 5 / 4 > TRAIN_MIN_SAMPLES ? had * 5 / 4 :
+						     TRAIN_MIN_SAMPLES;
+	t->first_id = next_id(before);
 	atomic_init(&t->stop, false);
 	atomic_init(&t->done, false);
 	t->store_path = strdup(store_path);

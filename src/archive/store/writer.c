@@ -137,7 +137,6 @@ writer_new(
 	w->lazy_index = o->lazy_index;
 	leaving_init(&w->leaving);
 	w->last = &w->first;
-	w->train_at = TRAINER_FIRST_FRAMES;
 	w->wall_us = clock_now_us(&w->clock);
 	w->mono_us = clock_mono_us();
 	pthread_mutex_init(&w->mutex, NULL);

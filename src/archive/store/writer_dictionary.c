@@ -48,6 +48,19 @@ writer_bring_dictionaries(struct writer *w, size_t count)
 	return RES_OK;
 }
 
+/* Is there mail enough for the first dictionary, or for a better one? */
+static bool
+train_due(const struct writer *w)
+{
+	const struct dictionary *d = w->dictionary;
+	uint64_t least =
+	    d != NULL ? TRAINER_SECOND_FRAMES : TRAINER_FIRST_FRAMES;
+	return w->trainer == NULL && w->shard->frames >= least &&
+	    w->shard->frames >= w->train_at &&
+	    (d == NULL || d->parts.samples < TRAIN_MAX_SAMPLES) &&
+	    w->shard->dictionary_count < SEGMENT_MAX_DICTIONARIES;
+}
+
 void
 writer_train(struct writer *w)
 {
@@ -57,9 +70,9 @@ writer_train(struct writer *w)
 		if (d != NULL)
 			writer_set_dictionary(w, d);
 	}
-	if (w->dictionary != NULL || w->trainer != NULL ||
-	    w->shard->frames < w->train_at)
+	if (!train_due(w))
 		return;
 	w->train_at = w->shard->frames * 2;
-	w->trainer = trainer_start(w->env.store_path, w->family);
+	w->trainer =
+	    trainer_start(w->env.store_path, w->family, w->dictionary);
 }

@@ -50,7 +50,7 @@ struct writer {
 	struct shard *poisoned;    /* to be cut once it is linked */
 	struct applier *poisoned_applier;
 	struct leaving leaving;
-	struct trainer *trainer;   /* makes the first dictionary */
+	struct trainer *trainer;   /* makes a dictionary */
 	uint64_t train_at;         /* once the shard has so many frames */
 	bool abandon;              /* a shard is offline: start a new one */
 	int64_t not_before_us;     /* monotonic: next try */
@@ -100,7 +100,7 @@ HN_CHECK enum res writer_bring_dictionary(
 /* Whatever the first `count` of w->group were packed with must stand before
  * them. */
 HN_CHECK enum res writer_bring_dictionaries(struct writer *w, size_t count);
-/* The first dictionary of a family, when there is mail enough. */
+/* A dictionary of the family's own, when there is mail enough. */
 void writer_train(struct writer *w);
 
 #endif
