@@ -4,7 +4,9 @@
 
 #include "base/codec.h"
 
-#define NONE UINT32_MAX
+/* Entries are named by their place + 1, so that a table of zeros is empty:
+ * its pages are touched as it fills. */
+#define NONE 0
 
 struct entry {
 	uint64_t key, offset;
@@ -20,13 +22,7 @@ struct dedupe {
 struct dedupe *
 dedupe_new(void)
 {
-	/* calloc: pages are touched as the table fills */
-	struct dedupe *d = calloc(1, sizeof *d);
-	if (d == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < DEDUPE_MAX; i++)
-		d->heads[i] = NONE;
-	return d;
+	return calloc(1, sizeof(struct dedupe));
 }
 
 void
@@ -48,9 +44,12 @@ uint64_t
 dedupe_find(const struct dedupe *d, const uint8_t sha256[32])
 {
 	uint64_t key = get_le64(sha256);
-	for (uint32_t i = *head_of(d, key); i != NONE; i = d->entries[i].next)
-		if (d->entries[i].key == key)
-			return d->entries[i].offset;
+	for (uint32_t n = *head_of(d, key); n != NONE;) {
+		const struct entry *e = &d->entries[n - 1];
+		if (e->key == key)
+			return e->offset;
+		n = e->next;
+	}
 	return 0;
 }
 
@@ -58,8 +57,8 @@ static void
 unlink_entry(struct dedupe *d, uint32_t i)
 {
 	uint32_t *at = head_of(d, d->entries[i].key);
-	while (*at != i)
-		at = &d->entries[*at].next;
+	while (*at != i + 1)
+		at = &d->entries[*at - 1].next;
 	*at = d->entries[i].next;
 }
 
@@ -74,7 +73,7 @@ dedupe_add(struct dedupe *d, const uint8_t sha256[32], uint64_t offset)
 	}
 	uint64_t key = get_le64(sha256);
 	d->entries[i] = (struct entry){ key, offset, *head_of(d, key) };
-	*head_of(d, key) = i;
+	*head_of(d, key) = i + 1;
 	d->used++;
 }
 
