@@ -60,6 +60,16 @@ void archive_keeping_begin(
 int archive_keeping(const struct archive_place *p, const char *command,
     const char *dir, struct buf *request, struct arena *a,
     struct control_answer *out);
+/* An event of the audit family, written by the daemon or, as the store's owner,
+ * by us. Not EX_OK after a complaint. */
+struct archive_event {
+	const char *action;
+	struct str query, reason;
+	const uint64_t *ids;
+	size_t id_count;
+};
+int archive_write_event(const struct archive_place *p, const char *dir,
+    const struct archive_event *e);
 /* Write down that somebody reads: before anything is shown. Not EX_OK after a
  * complaint: then nothing may be shown. With p->unrecorded the system's log
  * has it instead. */

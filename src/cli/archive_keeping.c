@@ -265,32 +265,43 @@ log_unrecorded(const char *action, const char *dir, struct str query)
 }
 
 int
-archive_event(const struct archive_place *p, const char *action,
-    const char *dir, struct str query, const uint64_t *ids, size_t count)
+archive_write_event(const struct archive_place *p, const char *dir,
+    const struct archive_event *e)
 {
 	struct buf request, id;
 	struct control_answer answer;
-	if (p->unrecorded) {
-		log_unrecorded(action, dir, query);
-		return EX_OK;
-	}
 	struct arena *a = arena_new(0);
 	if (a == NULL)
 		return cli_fail(EX_OSERR, "out of memory");
 	archive_keeping_begin(&request, "event", dir);
-	fields_text(&request, "action", str_c(action));
-	if (query.len > 0)
-		fields_text(&request, "query", query);
+	fields_text(&request, "action", str_c(e->action));
+	if (e->query.len > 0)
+		fields_text(&request, "query", e->query);
+	if (e->reason.len > 0)
+		fields_text(&request, "reason", e->reason);
 	buf_init(&id, 64);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < e->id_count; i++) {
 		buf_reset(&id);
-		archive_id_format(&id, ids[i]);
+		archive_id_format(&id, e->ids[i]);
 		fields_text(&request, "id", buf_str(&id));
 	}
 	buf_done(&id);
 	int status = archive_keeping(p, "event", dir, &request, a, &answer);
 	arena_free(&a);
-	if (status != EX_OK)
+	return status;
+}
+
+int
+archive_event(const struct archive_place *p, const char *action,
+    const char *dir, struct str query, const uint64_t *ids, size_t count)
+{
+	const struct archive_event e = { .action = action, .query = query,
+		.ids = ids, .id_count = count };
+	if (p->unrecorded) {
+		log_unrecorded(action, dir, query);
+		return EX_OK;
+	}
+	if (archive_write_event(p, dir, &e) != EX_OK)
 		return cli_fail(EX_TEMPFAIL,
 		    "nothing is shown, because nobody could write down that "
 		    "it was; start hanaperd, or see --unrecorded");

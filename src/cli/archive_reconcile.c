@@ -1,5 +1,6 @@
-/* hanaper archive reconcile: Postfix's log against the store. What was
- * delivered but never archived, and what was archived but never delivered. */
+/* hanaper archive reconcile: the MTA's log against the store. What was
+ * delivered but never archived, and what was archived but never delivered. Of
+ * what the MTA refused, after we had kept it, an event is written. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +14,17 @@
 #include "base/json.h"
 #include "cli/archive.h"
 #include "cli/lives.h"
+#include "cli/withdrawn.h"
 
 #define USAGE "reconcile " ARCHIVE_PLACE_USAGE "\n" \
-	"       [--slack SECONDS] [--json] MAILLOG ..."
+	"       [--slack SECONDS] [--unrecorded] [--json] MAILLOG ..."
 
 #define MEMORY   ((size_t)4 << 30)
 #define MAX_LINE 16384
 #define SLACK_S  120
 #define MAX_SLACK_S 86400
 #define FLUSH_LINES 256
+#define MAX_NAMES 4096 /* of the logs, in the event */
 
 struct reconcile {
 	struct archive_place place;
@@ -37,10 +40,11 @@ struct reconcile {
 	int status;
 	/* counts */
 	uint64_t delivered, both, missing, undelivered, pending, unseen;
+	struct withdrawals withdrawn;
 };
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "slack", required_argument, NULL, 's' },
 	{ "json", no_argument, NULL, 'j' },
 	{ NULL, 0, NULL, 0 },
@@ -321,6 +325,8 @@ compare_life(struct reconcile *x, const struct life *f)
 		x->undelivered++;
 		put_finding(x, "undelivered", f, archived, f->queue_id,
 		    f->last_us, "");
+		if (f->refused || f->discarded)
+			withdrawn_add(&x->withdrawn, archived);
 	} else if (archived != 0) {
 		x->pending++;
 	}
@@ -341,6 +347,8 @@ put_sums(struct reconcile *x)
 		{ "pending", "archived, and not known to be delivered yet",
 		    x->pending },
 		{ "not_in_log", "archived, but not in the log", x->unseen },
+		{ "withdrawn", "undelivered, now written down as withdrawn",
+		    x->withdrawn.written },
 	};
 	struct json j;
 	json_init(&j, &x->out);
@@ -373,6 +381,9 @@ compare(struct reconcile *x, struct archive_reader *r)
 	lives_join(x->lives);
 	for (size_t i = 0; i < lives_count(x->lives); i++)
 		compare_life(x, lives_at(x->lives, i));
+	if (!x->place.unrecorded)
+		withdrawn_write(&x->withdrawn, &x->place,
+		    archive_reader_path(r));
 	int status = put_sums(x);
 	archive_say_coverage(&coverage);
 	if (status != EX_OK)
@@ -382,6 +393,28 @@ compare(struct reconcile *x, struct archive_reader *r)
 	if (!archive_is_complete(&coverage))
 		return EX_TEMPFAIL;
 	return x->missing + x->undelivered + x->unseen > 0 ? 1 : EX_OK;
+}
+
+/* Which logs, as one text. */
+static int
+write_down(struct reconcile *x, struct arena *a, const char *dir, char **paths,
+    int count)
+{
+	struct buf names;
+	buf_init(&names, MAX_NAMES);
+	for (int i = 0; i < count; i++) {
+		size_t before = names.len;
+		if (i > 0)
+			buf_add_char(&names, ' ');
+		buf_add_c(&names, paths[i]);
+		if (names.error != RES_OK) {
+			names.len = before;
+			break; /* what is left is as many more */
+		}
+	}
+	struct str text = arena_dup(a, buf_str(&names));
+	buf_done(&names);
+	return archive_event(&x->place, "reconcile", dir, text, NULL, 0);
 }
 
 int
@@ -403,12 +436,16 @@ archive_reconcile_main(int argc, char **argv)
 		status = read_logs(
 		    &x, a, argv + optind, (size_t)(argc - optind));
 	if (status == EX_OK && x.parsed == 0)
-		status = cli_fail(EX_DATAERR, "no line of Postfix's in %" PRIu64
-		    " lines", x.lines);
+		status = cli_fail(EX_DATAERR, "no line of Postfix's or "
+		    "Sendmail's in %" PRIu64 " lines", x.lines);
 	if (status == EX_OK)
 		r = archive_place_open(&x.place, a, &status);
 	if (r != NULL)
+		status = write_down(&x, a, archive_reader_path(r),
+		    argv + optind, argc - optind);
+	if (r != NULL && status == EX_OK)
 		status = compare(&x, r);
+	withdrawn_done(&x.withdrawn);
 	archive_reader_close(&r);
 	lives_free(&x.lives);
 	free(x.by_message_id);

@@ -1,6 +1,7 @@
 /* hanaper archive verify: is everything there as it was stored? */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 
 #define USAGE                                                            \
 	"verify " ARCHIVE_PLACE_USAGE "\n"                               \
-	"       [--as-received] [--json] --all | ID ..."
+	"       [--as-received] [--unrecorded] [--json] --all | ID ..."
 
 #define MAX_OUTPUT ((size_t)1 << 20)
 
@@ -26,7 +27,7 @@ struct run {
 };
 
 static const struct option options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "all", no_argument, NULL, 'a' },
 	{ "as-received", no_argument, NULL, 'r' },
 	{ "json", no_argument, NULL, 'j' },
@@ -181,6 +182,33 @@ verify_ids(struct run *run, struct archive_reader *r, char **ids, int count)
 	return status;
 }
 
+/* Afterwards, with what came out: a store must be checked before anything is
+ * written to it, and also where nobody can write. */
+static void
+write_down(const struct run *run, const char *path, char **ids, int count)
+{
+	char reason[64];
+	uint64_t *numbers = NULL;
+	if (run->place.unrecorded)
+		return;
+	snprintf(reason, sizeof reason, "%" PRIu64 " fault%s", run->faults,
+	    run->faults == 1 ? "" : "s");
+	if (count > 0)
+		numbers = calloc((size_t)count, sizeof *numbers);
+	struct archive_event e = { .action = "verify",
+		.query = run->as_received ? STR("as received") : STR_EMPTY,
+		.reason = str_c(reason),
+		.ids = numbers };
+	for (int i = 0; numbers != NULL && i < count; i++)
+		e.id_count += archive_id_parse(str_c(ids[i]),
+		    &numbers[e.id_count]) == RES_OK;
+	if ((count > 0 && numbers == NULL) ||
+	    archive_write_event(&run->place, path, &e) != EX_OK)
+		(void)cli_fail(EX_OK, "that this was checked is not written "
+		    "down");
+	free(numbers);
+}
+
 int
 archive_verify_main(int argc, char **argv)
 {
@@ -218,6 +246,8 @@ archive_verify_main(int argc, char **argv)
 	if (r != NULL && run.all && status == EX_OK)
 		status = as_received_all(r, run.json, &run.faults);
 	archive_reader_close(&r);
+	if (path != NULL && status == EX_OK)
+		write_down(&run, path, argv + optind, argc - optind);
 	arena_free(&a);
 	if (fflush(stdout) != 0)
 		return cli_fail(EX_IOERR, "standard output: write error");

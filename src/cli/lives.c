@@ -139,6 +139,8 @@ newest(const struct lives *l, const struct maillog_event *e)
 static bool
 goes_on(const struct life *f, const struct maillog_event *e)
 {
+	if (e->is_sendmail)
+		return true;
 	if (e->kind == MAILLOG_CLIENT || e->kind == MAILLOG_LOCAL)
 		return false;
 	if (e->kind == MAILLOG_MESSAGE_ID && f->message_id.len > 0 &&
@@ -148,6 +150,26 @@ goes_on(const struct life *f, const struct maillog_event *e)
 		return true;
 	return e->kind != MAILLOG_MESSAGE_ID &&
 	    e->time_us <= f->last_us + LATE_US;
+}
+
+static enum res
+set_message_id(struct lives *l, struct life *f, struct str id)
+{
+	if (f->message_id.len > 0 || id.len == 0)
+		return RES_OK;
+	f->message_id = arena_dup(l->arena, id);
+	return f->message_id.ptr != NULL ? RES_OK : RES_NOMEM;
+}
+
+/* Sendmail told the sender: that is the end, unless others wait for another
+ * attempt at that time. */
+static void
+failed(struct life *f, const struct maillog_event *e)
+{
+	if (!e->reported)
+		return;
+	f->done = !f->deferred || e->kind == MAILLOG_EXPIRED;
+	f->deferred = false;
 }
 
 static enum res
@@ -162,12 +184,7 @@ apply(struct lives *l, struct life *f, const struct maillog_event *e)
 			f->from_id = arena_dup(l->arena, e->value);
 		break;
 	case MAILLOG_MESSAGE_ID:
-		if (f->message_id.len == 0 && e->value.len > 0) {
-			f->message_id = arena_dup(l->arena, e->value);
-			if (f->message_id.ptr == NULL)
-				return RES_NOMEM;
-		}
-		break;
+		return set_message_id(l, f, e->value);
 	case MAILLOG_SENT:
 		if (e->value.len > 0)
 			f->to_id = arena_dup(l->arena, e->value);
@@ -176,12 +193,14 @@ apply(struct lives *l, struct life *f, const struct maillog_event *e)
 		break;
 	case MAILLOG_BOUNCED:
 		f->bounced = true;
+		failed(f, e);
 		break;
 	case MAILLOG_DEFERRED:
 		f->deferred = true;
 		break;
 	case MAILLOG_EXPIRED:
 		f->expired = true;
+		failed(f, e);
 		break;
 	case MAILLOG_REFUSED:
 		f->refused = f->done = true;
@@ -199,7 +218,7 @@ apply(struct lives *l, struct life *f, const struct maillog_event *e)
 		f->done = true;
 		break;
 	}
-	return RES_OK;
+	return set_message_id(l, f, e->message_id);
 }
 
 enum res
@@ -219,6 +238,12 @@ lives_add(struct lives *l, const struct maillog_event *e)
 		f->source = sources[e->kind];
 		if (f->source == LIFE_UNKNOWN)
 			f->begin_us -= QUEUE_US;
+	}
+	if (e->is_sendmail && f->source == LIFE_UNKNOWN &&
+	    sources[e->kind] != LIFE_UNKNOWN) {
+		/* a line of a milter's was written first */
+		f->source = sources[e->kind];
+		f->begin_us += QUEUE_US;
 	}
 	if (e->time_us > f->last_us)
 		f->last_us = e->time_us;

@@ -1,4 +1,4 @@
-/* What became of each message in Postfix's queue, put together from its log:
+/* What became of each message in the MTA's queue, put together from its log:
  * one life from the line that it came in to the line that it was removed. A
  * queue id is used again for other mail, by the same host and by others, so a
  * life is found by id and time. Mail that went through a content filter on

@@ -1,4 +1,4 @@
-#include "cli/maillog.h"
+#include "cli/maillog_inside.h"
 
 #include <string.h>
 #include <time.h>
@@ -94,8 +94,20 @@ maillog_is_queue_id(struct str s)
 		      "bcdfghjklmnpqrstvwxyz");
 }
 
+/* As its daemons call themselves. */
+static bool
+is_sendmail(struct str program)
+{
+	static const char *const names[] = { "sendmail", "sm-mta", "sm-queue",
+		"sm-msp-queue", "sm-acceptingconnections" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (str_eq(program, str_c(names[i])))
+			return true;
+	return false;
+}
+
 /* "postfix/smtpd[123]: " gives "postfix" and "smtpd"; what stands between is
- * of no interest ("postfix/submission/smtpd"). */
+ * of no interest ("postfix/submission/smtpd"). "sm-mta[123]: " is Sendmail's. */
 static bool
 take_program(struct str *s, struct str *out_service, struct str *out_daemon)
 {
@@ -105,19 +117,20 @@ take_program(struct str *s, struct str *out_service, struct str *out_daemon)
 	struct str program = str_sub(*s, 0, colon);
 	program = str_sub(program, 0, str_chr(program, '['));
 	size_t first = str_chr(program, '/'), last = str_rchr(program, '/');
-	if (first == SIZE_MAX || str_chr(program, ' ') != SIZE_MAX)
-		return false;
+	*s = str_skip(*s, colon + 2);
+	if (first == SIZE_MAX) {
+		*out_service = *out_daemon = STR("sendmail");
+		return is_sendmail(program);
+	}
 	*out_service = str_sub(program, 0, first);
 	*out_daemon = str_skip(program, last + 1);
-	*s = str_skip(*s, colon + 2);
-	return true;
+	return str_chr(program, ' ') == SIZE_MAX;
 }
 
 /* --- what happened --------------------------------------------------------- */
 
-/* Behind "<address>": a quoted local part may hold anything. */
-static bool
-skip_address(struct str *s)
+bool
+maillog_skip_address(struct str *s)
 {
 	size_t i = 1;
 	if (s->len < 2 || s->ptr[0] != '<')
@@ -134,6 +147,14 @@ skip_address(struct str *s)
 	return true;
 }
 
+bool
+maillog_is_local(struct str relay)
+{
+	return str_find(relay, STR("[127.")) != SIZE_MAX ||
+	    str_find(relay, STR("[::1]")) != SIZE_MAX ||
+	    str_find(relay, STR("[private/")) != SIZE_MAX;
+}
+
 /* The name behind "queued as", of a server on this host: any other's queue
  * ids are none of ours. */
 static struct str
@@ -142,10 +163,7 @@ queued_as(struct str before, struct str reply)
 	struct str relay = str_skip(before, str_find(before, STR("relay=")));
 	relay = str_sub(relay, 0, str_chr(relay, ','));
 	size_t at = str_find(reply, STR("queued as "));
-	if ((str_find(relay, STR("[127.")) == SIZE_MAX &&
-		str_find(relay, STR("[::1]")) == SIZE_MAX &&
-		str_find(relay, STR("[private/")) == SIZE_MAX) ||
-	    at == SIZE_MAX)
+	if (at == SIZE_MAX || !maillog_is_local(relay))
 		return STR_EMPTY;
 	struct str id = str_skip(reply, at + 10);
 	size_t n = 0;
@@ -169,11 +187,11 @@ parse_delivery(struct str s, struct maillog_event *out)
 		{ "deferred", MAILLOG_DEFERRED },
 		{ "expired", MAILLOG_EXPIRED } };
 	s = str_skip(s, 3);
-	if (!skip_address(&s))
+	if (!maillog_skip_address(&s))
 		return false;
 	if (str_starts(s, STR(", orig_to="))) {
 		s = str_skip(s, 10);
-		if (!skip_address(&s))
+		if (!maillog_skip_address(&s))
 			return false;
 	}
 	size_t at = str_find(s, STR(", status="));
@@ -192,8 +210,8 @@ parse_delivery(struct str s, struct maillog_event *out)
 	return true;
 }
 
-static struct str
-in_brackets(struct str s)
+struct str
+maillog_in_brackets(struct str s)
 {
 	if (s.len > 2 && s.ptr[0] == '<')
 		s = str_sub(s, 1, str_rchr(s, '>') - 1);
@@ -218,7 +236,7 @@ parse_cleanup(struct str s, struct maillog_event *out)
 	};
 	if (str_starts(s, STR("message-id="))) {
 		out->kind = MAILLOG_MESSAGE_ID;
-		out->value = in_brackets(str_skip(s, 11));
+		out->value = maillog_in_brackets(str_skip(s, 11));
 		return true;
 	}
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -278,6 +296,12 @@ maillog_parse(struct str s, int64_t written_s, struct maillog_event *out,
 	if (!str_split(&s, ' ', &e.host) || s.ptr == NULL ||
 	    !take_program(&s, &e.service, &daemon))
 		return false;
+	if (str_eq(e.service, STR("sendmail"))) {
+		if (!maillog_parse_sendmail(s, &e))
+			return false;
+		*out = e;
+		return true;
+	}
 	size_t colon = str_find(s, STR(": "));
 	e.queue_id = str_sub(s, 0, colon);
 	if (colon == SIZE_MAX || !maillog_is_queue_id(e.queue_id) ||

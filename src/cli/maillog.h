@@ -1,11 +1,11 @@
-/* Postfix's log, line by line: what happened to which queue id. Pure but for
- * the files; a line that says nothing of interest is no error.
+/* The log of Postfix or Sendmail, line by line: what happened to which queue
+ * id. Pure but for the files; a line that says nothing of interest is no error.
  *
  * Time stamps: syslog's ("Nov 30 17:03:05", local time, without a year: the
  * latest year in which it is not after the file was written) and ISO 8601
  * ("2026-11-30T17:03:05.123456+01:00"). Queue ids: short and long ones. What
  * strangers can put into a line, an address or a server's reply, is told from
- * what Postfix says by its place. */
+ * what the MTA says by its place. */
 #ifndef CLI_MAILLOG_H
 #define CLI_MAILLOG_H
 
@@ -36,9 +36,14 @@ enum maillog_kind {
 struct maillog_event {
 	enum maillog_kind kind;
 	int64_t time_us;
-	struct str host, service; /* "mx1", "postfix" or "postfix-out" */
+	struct str host, service; /* "mx1", "postfix", "postfix-out",
+	                             "sendmail" */
 	struct str queue_id;
 	struct str value;         /* views into the line */
+	/* Sendmail's only: it uses no id twice, has the message id in the line
+	 * of the beginning, and reports a failure as the end */
+	struct str message_id;
+	bool is_sendmail, reported;
 };
 
 /* `written_s`: when the file was written last. False: nothing for us;

@@ -1,7 +1,9 @@
 /* The archive's record of a message: what was presented, what was known of
  * it, on which DNS answers, and what we changed (archive.md §3). */
 #include <stdio.h>
+#include <unistd.h>
 
+#include "archive/keeping/audit.h"
 #include "base/log.h"
 #include "flow/state.h"
 #include "flow/trace.h"
@@ -209,4 +211,22 @@ keep_finish(struct message *m)
 	record_done(&meta);
 	record_done(&evidence);
 	record_done(&edits);
+}
+
+void
+message_withdrawn(struct message *m, const char *why)
+{
+	uint64_t id = m->decision.archive_id, event;
+	if (id == 0)
+		return;
+	const struct audit_event e = { .action = STR("withdrawn"),
+		.who = { (uint32_t)getuid(), STR("hanaperd") },
+		.reason = str_c(why),
+		.ids = &id,
+		.id_count = 1 };
+	enum res r = audit_write(m->session->env->store, &e, false,
+	    clock_now_us(&m->session->env->clock), &event);
+	log_warning("id=%.*s archived, but %s%s%s", STR_ARG(m->id), why,
+	    r == RES_OK ? "" : "; this is not written down: ",
+	    r == RES_OK ? "" : res_text(r));
 }

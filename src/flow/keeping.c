@@ -263,14 +263,17 @@ static enum res
 run_event(struct keeping_call *call, struct err *err)
 {
 	static const char *const actions[] = { "search", "list", "show",
-		"export", "verify", "resend", "whatif", "audit" };
+		"export", "verify", "resend", "whatif", "audit", "reconcile",
+		"withdrawn" };
 	struct audit_event e = {
 		.action = fields_get(call->request, "action"),
-		.query = fields_get(call->request, "query") };
+		.query = fields_get(call->request, "query"),
+		.reason = fields_get(call->request, "reason") };
 	bool known = false;
 	for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
 		known = known || str_eq(e.action, str_c(actions[i]));
-	if (!known || e.query.len > 4 * MAX_QUERY) {
+	if (!known || e.query.len > 4 * MAX_QUERY ||
+	    e.reason.len > MAX_REASON) {
 		err_set(err, "no event of readers");
 		return RES_INVALID;
 	}

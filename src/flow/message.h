@@ -100,6 +100,9 @@ void message_body(struct message *m, const char *bytes, size_t len);
 /* Judge, sign, archive (blocks until durable), log. Never fails: errors are
  * decisions. `queue_id` may be empty. */
 const struct decision *message_finish(struct message *m, struct str queue_id);
+/* What was accepted was not passed on after all: an event says so when it was
+ * archived. Best effort; waits for the disk. */
+void message_withdrawn(struct message *m, const char *why);
 /* Frees the message, at any stage; archives nothing if not finished. */
 void message_free(struct message **m);
 

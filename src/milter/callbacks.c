@@ -261,6 +261,9 @@ on_end_of_message(SMFICTX *ctx)
 	answering_end(self, c);
 	step_end(self, c);
 	sfsistat status = reply_decision(ctx, d, c->leading_space);
+	if (d->reply == REPLY_ACCEPT && status != SMFIS_CONTINUE)
+		message_withdrawn(c->message, "the MTA was gone, or did not "
+		    "take our changes, before it had our answer");
 	transaction_end(self, c);
 	return status;
 }

@@ -69,7 +69,7 @@ class Store:
         return self.path(name)
 
     def segment(self):
-        path, = glob.glob(os.path.join(self.dir, "families/*/*/segment"))
+        path, = glob.glob(os.path.join(self.dir, "families/mail/*/segment"))
         return path
 
 
@@ -217,6 +217,13 @@ def verify_names_what_is_wrong():
         tap.check_in("whole", s.run("verify", s.ids[0]))
         s.run("verify", status=64)
         s.run("verify", "--all", "1.1", status=64)
+        s.run("verify", "--unrecorded", s.ids[0])
+        events = [json.loads(one) for one in s.run(
+            "audit", "--json", "--action", "verify").splitlines()]
+        tap.check([(e["reason"], e.get("ids")) for e in events], [
+            ("0 faults", None), ("0 faults", s.ids), ("1 fault", None),
+            ("1 fault", None), ("1 fault", [s.ids[1]]),
+            ("0 faults", [s.ids[0]])])
 
 
 @cases.add

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hanaper archive reconcile: lines of Postfix against stores. Prints TAP."""
+"""hanaper archive reconcile: lines of the MTA against stores. Prints TAP."""
 import gzip
 import json
 import os
@@ -80,8 +80,7 @@ class Scene:
 
     def run(self, *args, status=0, store=True, stdin=None):
         if store and not os.path.exists(self.dir):
-            subprocess.run([FILL, self.dir, *self.kept], check=True,
-                           stdout=subprocess.DEVNULL)
+            self.fill(self.kept)
         p = subprocess.run([HANAPER, "archive", "reconcile", "--json",
                             "--dir", self.dir, *args], capture_output=True,
                            text=True, input=stdin)
@@ -90,6 +89,17 @@ class Scene:
         rows = [json.loads(line) for line in p.stdout.splitlines()]
         self.sums = rows.pop() if rows else None
         return [(r["what"], r["queue_id"]) for r in rows], rows
+
+
+    def fill(self, kept):
+        subprocess.run([FILL, self.dir, *kept], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def audit(self, action, *args):
+        p = subprocess.run([HANAPER, "archive", "audit", "--json", "--dir",
+                            self.dir, "--action", action, *args], check=True,
+                           stdout=subprocess.PIPE)
+        return [json.loads(line) for line in p.stdout.splitlines()]
 
 
 def frame(s):
@@ -107,7 +117,10 @@ def all_is_well():
         found, _ = s.run(s.write())
         assert found == [], found
         assert s.sums == {"delivered": 3, "both": 3, "not_archived": 0,
-                          "undelivered": 0, "pending": 0, "not_in_log": 0}
+                          "undelivered": 0, "pending": 0, "not_in_log": 0,
+                          "withdrawn": 0}
+        event, = s.audit("reconcile")
+        assert event["query"] == s.path("mail.log"), event
 
 
 @cases.add
@@ -162,6 +175,25 @@ def archived_but_never_delivered():
             ("undelivered", f"BBBBB{i}") for i in range(6)], found
         assert [r["fate"] for r in rows[1:]] == fates, rows
         assert s.sums["pending"] == 1 and s.sums["undelivered"] == 6
+        # what was refused or discarded when it came is withdrawn, once
+        assert s.sums["withdrawn"] == 3, s.sums
+        ids = [r["id"] for r in rows[1:4]]
+        event, = s.audit("withdrawn")
+        assert event["ids"] == ids and "refused" in event["reason"], event
+        assert s.audit("withdrawn", "--id", ids[0]) == [event]
+        s.keep("BBBBB8", 8)
+        s.accept("BBBBB8", 8)
+        s.log("cleanup", "BBBBB8: milter-reject: END-OF-MESSAGE from c: 5.7.1"
+              " no", 8)
+        s.fill(s.kept[-1:])
+        s.run("--unrecorded", s.write(), status=1)
+        assert s.sums["withdrawn"] == 0 and len(s.audit("withdrawn")) == 1
+        for count in (1, 0):
+            s.run(s.write(), status=1)
+            assert s.sums["withdrawn"] == count, s.sums
+        first, second = s.audit("withdrawn")
+        assert first == event and len(second["ids"]) == 1, second
+        assert second["ids"][0] not in ids
 
 
 @cases.add
@@ -274,6 +306,105 @@ def in_parts_packed_and_in_any_order():
         s.run(new, old, status=65)
 
 
+class Sendmail(Scene):
+    """The same in the words of Sendmail."""
+
+    def say(self, text, at=0, program="sm-mta", host="mx1"):
+        self.lines.append((NOON + at, host, f"{program}[99]", text))
+
+    def accept(self, qid, at=0, msgid="", relay="c.example [192.0.2.7]",
+               sender="<a@example.org>", **more):
+        self.say(f"{qid}: from={sender}, size=1, class=0, nrcpts=1, msgid="
+                 f"<{msgid or qid}@x>, proto=ESMTP, daemon=MTA-v4, relay="
+                 f"{relay}", at, **more)
+
+    def to(self, qid, stat, at=1, rcpt="<b@e.x>", dsn="2.0.0",
+           relay="m.example. [192.0.2.9]", **more):
+        self.say(f"{qid}: to={rcpt}, delay=00:00:01, xdelay=00:00:01, mailer="
+                 f"esmtp, pri=30001, relay={relay}, dsn={dsn}, stat={stat}",
+                 at, **more)
+
+
+@cases.add
+def lines_of_sendmail():
+    with Sendmail() as s:
+        qids = [f"4AUH35bK{n:06}" for n in range(12)]
+        for i in range(12):
+            if i != 1:
+                s.keep(qids[i], i)
+            s.accept(qids[i], i)
+        s.to(qids[0], "Sent (ok 1780 queued)")
+        s.to(qids[1], "Sent", rcpt="joe")
+        # a milter behind ours
+        s.say(f"{qids[2]}: Milter: data, reject=550 5.7.1 no", 2)
+        s.to(qids[2], "no", dsn="5.7.1")
+        s.say(f"{qids[3]}: Milter: data, discard", 3)
+        s.say(f"{qids[3]}: discarded", 3)
+        s.say(f"{qids[4]}: milter=other, reject=451 4.7.1 later", 4)
+        # what does not end it
+        s.say(f"{qids[5]}: Milter: to=<q@e.x>, reject=550 5.1.1 no", 5)
+        s.say(f"{qids[5]}: Milter (hanaper) add: header: X: reject=", 5)
+        s.say(f"{qids[5]}: milter=other, action=rcpt, reject=550 no", 5)
+        s.to(qids[5], "Deferred: Connection refused by m.example.", 5,
+             dsn="4.0.0")
+        s.say(f"{qids[5]}: 4AUH35bL000099: sender notify: Warning: could not"
+              " send message for past 4 hours", 6)
+        # failures, at once, in part, after days
+        s.to(qids[6], "User unknown", 6, dsn="5.1.1")
+        s.say(f"{qids[6]}: 4AUH35bM000099: DSN: User unknown", 7)
+        s.to(qids[7], "User unknown", 7, dsn="5.1.1")
+        s.to(qids[7], "Sent (250 ok)", 7, rcpt="<c@e.x>,<d@e.x>")
+        s.say(f"{qids[7]}: 4AUH35bN000099: DSN: User unknown", 8)
+        s.to(qids[8], "Deferred", 8, dsn="4.4.2")
+        s.say(f"{qids[8]}: 4AUH35bO000099: return to sender: Cannot send "
+              "message for 5 days", 9)
+        s.to(qids[9], "User unknown", 9, dsn="5.1.1")
+        s.to(qids[9], "Deferred", 9, dsn="4.4.2", rcpt="<c@e.x>")
+        s.say(f"{qids[9]}: 4AUH35bP000099: DSN: User unknown", 10)
+        s.say(f"{qids[10]}: milter=other, quarantine=look at it", 10)
+        # what strangers say
+        s.to(qids[11], "User unknown", 11, dsn="5.1.1",
+             rcpt='<"x>, dsn=2.0.0, stat=Sent (ok)"@y>')
+        s.say(f"{qids[11]}: 4AUH35bQ000099: DSN: Service unavailable", 12)
+        frame(s)
+        found, rows = s.run(s.write(), status=1)
+        wanted = {qids[2]: "refused", qids[3]: "discarded",
+                  qids[4]: "refused", qids[6]: "bounced",
+                  qids[8]: "expired", qids[11]: "bounced"}
+        assert found == [("not archived", qids[1])] + [
+            ("undelivered", qid) for qid in wanted], found
+        assert {r["queue_id"]: r["fate"] for r in rows
+                if r["what"] == "undelivered"} == wanted, rows
+        assert s.sums["pending"] == 3 and s.sums["both"] == 2, s.sums
+        assert s.sums["withdrawn"] == 3, s.sums
+        assert rows[0]["message_id"] == f"{qids[1]}@x", rows[0]
+
+
+@cases.add
+def through_the_submission_of_sendmail():
+    with Sendmail() as s:
+        s.keep("4AUH35bK000002", 1)
+        s.accept("4AUH35bJ000001", relay="root@localhost", program="sendmail")
+        s.accept("4AUH35bK000002", 1, relay="localhost [127.0.0.1]")
+        s.to("4AUH35bJ000001", "Sent (4AUH35bK000002 Message accepted for "
+             "delivery)", 1, relay="[127.0.0.1] [127.0.0.1]",
+             program="sendmail")
+        s.to("4AUH35bK000002", "Sent (250 ok)", 2)
+        found, _ = s.run(s.write())
+        assert found == [] and s.sums["both"] == s.sums["delivered"] == 1, (
+            found, s.sums)
+        # the line of a milter before that of the beginning, and no end
+        s.lines.clear()
+        s.say("4AUH35bK000002: Milter: data, reject=550 5.7.1 no", 1)
+        s.accept("4AUH35bK000002", 1)
+        s.say("NOQUEUE: connect from c.example", 1)
+        s.say("4AUH35bK000002", 1)
+        s.say("4AUH35bKxx0002: from=<>, size=1", 1)
+        found, rows = s.run(s.write(iso=False), status=1)
+        assert found == [("undelivered", "4AUH35bK000002")], found
+        assert rows[0]["source"] == "smtp", rows
+
+
 @cases.add
 def without_a_year():
     with Scene() as s:
@@ -309,7 +440,7 @@ def errors():
             f.write(b"no log\n\0\xff" + b"x" * 100000 + b"\n2026-13\nMay 99 "
                     b"99:99:99 h postfix/x: A: b\n")
         s.run(path, status=65)
-        assert "no line of Postfix's in 4 lines" in s.err, s.err
+        assert "no line of Postfix's or Sendmail's in 4 lines" in s.err, s.err
         s.run(s.path("nowhere"), status=66)
         s.run("--slack", "x", path, status=64)
 

@@ -143,6 +143,25 @@ def expire_and_hold_while_mail_flows():
 
 
 @cases.add
+def what_the_mta_did_not_take_is_withdrawn():
+    with Daemon() as d:
+        def vanish(m):
+            m.send(b"E")
+            m.close()
+        for n in range(100):  # the kernel may still take our changes
+            m = d.connect()
+            m.open(**dict(INBOUND))
+            m.end_of_message = lambda m=m: vanish(m)
+            m.message(**message("a@sender.example", subject=f"gone{n}"))
+            if n % 5 == 4 and trail(d, "--action", "withdrawn"):
+                break
+        event = trail(d, "--action", "withdrawn")[0]
+        tap.check((event["login"], len(event["ids"])), ("hanaperd", 1))
+        tap.check_in("MTA was gone", event["reason"])
+        archive(d, "show", None, event["ids"][0])
+
+
+@cases.add
 def the_daemon_expires_once_a_day():
     with Daemon(start=False) as d:
         d.start()

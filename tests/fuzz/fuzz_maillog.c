@@ -1,4 +1,4 @@
-/* Lines of Postfix's log: what is taken from one are parts of it. */
+/* Lines of Postfix's and Sendmail's logs: what is taken from one are parts of it. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -25,10 +25,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int64_t time_us = 0;
 		if (!maillog_parse(line, WRITTEN_S, &e, &time_us))
 			continue;
-		if (!maillog_is_queue_id(e.queue_id) || time_us != e.time_us)
+		if ((!e.is_sendmail && !maillog_is_queue_id(e.queue_id)) ||
+		    time_us != e.time_us)
 			abort();
 		inside(line, e.host);
-		inside(line, e.service);
+		inside(line, e.is_sendmail ? STR_EMPTY : e.service);
+		inside(line, e.message_id);
 		inside(line, e.queue_id);
 		inside(line, e.value);
 	}

@@ -216,8 +216,15 @@ def changes_the_mta_does_not_take_are_tempfailed():
         assert [p[0] for p in reply] == [b"y"], reply
         assert reply[0][1].startswith(b"451 4.3.0 "), reply
         assert m.message("<hold@x>")[-1][1].startswith(b"451 4.3.0 ")
+        s.find("withdrawn")
+        s.find("withdrawn")
         assert m.message("<fine@x>") == [(b"c", b"")]
         m.quit()
+        freed = 0
+        while freed < 2:  # of the one held, and of the last one
+            what = s.next()[0]
+            assert what != "withdrawn"
+            freed += what == "message_free"
 
 
 @cases.add

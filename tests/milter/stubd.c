@@ -227,6 +227,12 @@ message_finish(struct message *m, struct str queue_id)
 }
 
 void
+message_withdrawn(struct message *m, const char *why)
+{
+	trace("withdrawn", str_c(m->sender), str_c(why));
+}
+
+void
 message_free(struct message **m)
 {
 	if (*m == NULL)
