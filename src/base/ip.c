@@ -65,14 +65,33 @@ ip_from_sockaddr(const struct sockaddr *sa, struct ip *out)
 	return RES_UNSUPPORTED;
 }
 
+/* Several a message: inet_ntop prints. */
+static void
+format_v4(struct buf *out, const uint8_t bytes[4])
+{
+	char c[sizeof "255.255.255.255"];
+	size_t n = 0;
+	for (int i = 0; i < 4; i++) {
+		unsigned b = bytes[i];
+		if (i > 0)
+			c[n++] = '.';
+		if (b >= 100)
+			c[n++] = (char)('0' + b / 100);
+		if (b >= 10)
+			c[n++] = (char)('0' + b / 10 % 10);
+		c[n++] = (char)('0' + b % 10);
+	}
+	buf_add(out, c, n);
+}
+
 void
 ip_format(struct buf *out, const struct ip *ip)
 {
 	char c[IP_MAX_TEXT];
-	if (ip->family == IP_NONE)
-		return;
-	if (inet_ntop(ip->family == IP_V4 ? AF_INET : AF_INET6, ip->bytes, c,
-		sizeof c) != NULL)
+	if (ip->family == IP_V4)
+		format_v4(out, ip->bytes);
+	else if (ip->family == IP_V6 &&
+	    inet_ntop(AF_INET6, ip->bytes, c, sizeof c) != NULL)
 		buf_add_c(out, c);
 }
 

@@ -21,8 +21,11 @@ static const char *const rcdata_elements[] = { "title", "textarea" };
 static bool
 listed(const char *const *list, size_t count, struct str name)
 {
+	if (name.len == 0)
+		return false;
+	/* for every tag: the first letters alone tell most of them apart */
 	for (size_t i = 0; i < count; i++)
-		if (str_eq(name, str_c(list[i])))
+		if (list[i][0] == name.ptr[0] && str_eq(name, str_c(list[i])))
 			return true;
 	return false;
 }

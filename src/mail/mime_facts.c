@@ -2,8 +2,10 @@
 
 #include "mail/param.h"
 
-static const char *const field_names[FACT_FIELDS] = { "content-type",
-	"content-transfer-encoding", "content-disposition", "content-id" };
+#define NAME(text) { text, sizeof text - 1 }
+static const struct str field_names[FACT_FIELDS] = { NAME("content-type"),
+	NAME("content-transfer-encoding"), NAME("content-disposition"),
+	NAME("content-id") };
 
 void
 mime_facts_init(struct mime_facts *f)
@@ -34,8 +36,7 @@ void
 mime_facts_field(struct mime_facts *f, struct str name, struct str value)
 {
 	for (size_t i = 0; i < FACT_FIELDS; i++)
-		if (f->field[i].len == 0 &&
-		    str_case_eq(name, str_c(field_names[i])))
+		if (f->field[i].len == 0 && str_case_eq(name, field_names[i]))
 			buf_add_str(&f->field[i],
 			    str_sub(value, 0, MIME_FACTS_MAX_FIELD));
 }
@@ -45,8 +46,13 @@ set_text(struct mime_facts *f, enum mime_fact_text which, struct str text,
     bool lower)
 {
 	struct buf *b = &f->text[which];
-	for (size_t i = 0; i < text.len && b->len < b->max; i++)
-		buf_add_char(b, lower ? ascii_lower(text.ptr[i]) : text.ptr[i]);
+	text = str_sub(text, 0, b->max - b->len);
+	char *to = buf_reserve(b, text.len);
+	if (to == NULL)
+		return;
+	for (size_t i = 0; i < text.len; i++)
+		to[i] = lower ? ascii_lower(text.ptr[i]) : text.ptr[i];
+	b->len += text.len;
 }
 
 static void

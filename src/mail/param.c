@@ -106,7 +106,7 @@ struct section {
 struct found {
 	struct param plain;
 	bool has_plain;
-	size_t sections; /* highest number + 1 */
+	size_t sections; /* highest number + 1; those above are not set */
 	struct section section[PARAM_MAX_SECTIONS];
 };
 
@@ -133,12 +133,11 @@ collect(struct found *f, const struct param *p, struct str name)
 		if (str_to_u64(tail, PARAM_MAX_SECTIONS - 1, &number) != RES_OK)
 			return;
 	}
+	while (f->sections <= number)
+		f->section[f->sections++].present = false;
 	struct section *s = &f->section[number];
-	if (s->present)
-		return;
-	*s = (struct section){ *p, true, extended };
-	if (number >= f->sections)
-		f->sections = (size_t)number + 1;
+	if (!s->present)
+		*s = (struct section){ *p, true, extended };
 }
 
 /* charset'language'text of the first section; text alone when malformed. */
@@ -188,8 +187,10 @@ param_find(struct str value, struct str name, struct buf *out)
 	    str_skip(value, (size_t)(main.ptr - value.ptr) + main.len));
 	if (str_starts(rest, STR(";")))
 		rest = str_skip(rest, 1);
-	struct found f = { .sections = 0 };
+	struct found f;
 	struct param p;
+	f.has_plain = false;
+	f.sections = 0;
 	while (param_next(&rest, &p))
 		collect(&f, &p, name);
 	if (f.sections > 0 && f.section[0].present) {

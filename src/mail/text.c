@@ -24,10 +24,11 @@ struct text_extract {
 };
 
 struct field_row {
-	const char *name;
+	struct str name;
 	size_t offset; /* of the buf in struct text_doc */
 };
-#define ROW(name, member) { name, offsetof(struct text_doc, member) }
+#define ROW(name, member)                                                     \
+	{ { name, sizeof name - 1 }, offsetof(struct text_doc, member) }
 static const struct field_row fields[] = {
 	ROW("subject", subject),
 	ROW("from", from),
@@ -87,7 +88,7 @@ on_field(void *context, const struct mime_part *part, struct str name,
 		return;
 	struct buf *to = NULL;
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (str_case_eq(name, str_c(fields[i].name)))
+		if (str_case_eq(name, fields[i].name))
 			to = doc_buf(x, &fields[i]);
 	if (part->number == 0 && (str_case_eq(name, STR("list-id")) ||
 	    str_case_eq(name, STR("list-post"))))
