@@ -160,7 +160,7 @@ apply_again(const char *dir)
 	struct cost start = cost_now();
 	need(applier_start(&o, &err, &a) == RES_OK, &err, dir);
 	while (applier_unapplied(a) > 0)
-		usleep(500);
+		usleep(5000);
 	struct cost c = cost_since(start);
 	applier_stop(&a);
 	return c;

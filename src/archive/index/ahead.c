@@ -8,6 +8,7 @@ struct slot {
 	struct ahead_item item;
 	struct entry_builder *builder;
 	struct arena *arena;
+	size_t bytes; /* of META and texts */
 };
 
 struct ahead {
@@ -19,6 +20,7 @@ struct ahead {
 	pthread_cond_t more, room;
 	/* under the lock */
 	size_t first, filled; /* slots that wait to be taken or given back */
+	size_t bytes;         /* of these */
 	uint64_t offset, frames, durable; /* where the thread goes on */
 	uint64_t wanted_offset; /* behind the last one given back */
 	unsigned run;           /* counts new beginnings */
@@ -63,6 +65,7 @@ fill(struct ahead *a, struct slot *s, uint64_t offset, uint64_t frames,
 	*item = (struct ahead_item){ .next_offset = durable,
 		.next_frames = frames };
 	arena_free(&s->arena);
+	s->bytes = 0;
 	if (offset >= durable) {
 		item->end = true;
 		return;
@@ -82,6 +85,10 @@ fill(struct ahead *a, struct slot *s, uint64_t offset, uint64_t frames,
 	item->res = s->builder == NULL || s->arena == NULL ? RES_NOMEM :
 	    entry_build(s->builder, s->arena, a->reader, &f, &item->why,
 		&item->entry);
+	if (s->arena != NULL)
+		s->bytes = arena_used(s->arena);
+	if (item->res == RES_OK)
+		s->bytes += entry_bytes(&item->entry);
 }
 
 /* After this nothing more is read until the next beginning. */
@@ -93,13 +100,21 @@ is_last(const struct ahead_item *item)
 		item->res != RES_CORRUPT && item->res != RES_LIMIT);
 }
 
+/* Under the lock: enough waits. */
+static bool
+is_full(const struct ahead *a)
+{
+	return a->filled == AHEAD_SLOTS ||
+	    (a->filled > 0 && a->bytes >= AHEAD_BYTES);
+}
+
 static void *
 read_ahead(void *context)
 {
 	struct ahead *a = context;
 	pthread_mutex_lock(&a->lock);
 	for (;;) {
-		while (!a->stop && (a->idle || a->filled == AHEAD_SLOTS))
+		while (!a->stop && (a->idle || is_full(a)))
 			pthread_cond_wait(&a->room, &a->lock);
 		if (a->stop)
 			break;
@@ -119,7 +134,8 @@ read_ahead(void *context)
 		a->frames = s->item.next_frames;
 		a->idle = is_last(&s->item);
 		a->filled++;
-		if (a->filled >= AHEAD_TURN || a->idle)
+		a->bytes += s->bytes;
+		if (a->filled >= AHEAD_TURN || a->idle || is_full(a))
 			pthread_cond_signal(&a->more);
 	}
 	pthread_mutex_unlock(&a->lock);
@@ -183,7 +199,7 @@ ahead_begin(
 		a->durable = durable; /* it only grows */
 	} else {
 		a->run++;
-		a->filled = 0;
+		a->filled = a->bytes = 0;
 		a->offset = a->wanted_offset = offset;
 		a->frames = frames;
 		a->durable = durable;
@@ -207,10 +223,16 @@ ahead_take(struct ahead *a)
 void
 ahead_give(struct ahead *a)
 {
+	struct slot *s = &a->slots[a->first];
+	if (s->bytes > AHEAD_KEEP) {
+		arena_free(&s->arena);
+		entry_builder_free(&s->builder);
+	}
 	pthread_mutex_lock(&a->lock);
-	a->wanted_offset = a->slots[a->first].item.next_offset;
+	a->wanted_offset = s->item.next_offset;
 	a->first = (a->first + 1) % AHEAD_SLOTS;
 	a->filled--;
+	a->bytes -= s->bytes;
 	if (a->filled <= AHEAD_TURN)
 		pthread_cond_signal(&a->room);
 	pthread_mutex_unlock(&a->lock);

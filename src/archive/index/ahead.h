@@ -10,11 +10,15 @@
 
 #include "archive/index/entry.h"
 
-/* Entries that wait at most; each with the memory its text took. */
-#define AHEAD_SLOTS 6
-/* Who waited is woken when there is work for a few turns, not for one: a
- * change of threads costs a tenth of what a message does. */
-#define AHEAD_TURN  3
+/* Entries that wait at most, and bytes of them: the next is read when fewer
+ * wait, however long it is itself. */
+#define AHEAD_SLOTS 24
+#define AHEAD_BYTES ((size_t)1 << 20)
+/* Who waited is woken when there is work for many turns, not for one: a change
+ * of threads costs a tenth of what a message does. */
+#define AHEAD_TURN  12
+/* A slot keeps its memory for the next message, but not more than this. */
+#define AHEAD_KEEP  ((size_t)64 << 10)
 /* Bytes of one message's META and texts on the way to the index. */
 #define AHEAD_ARENA ((size_t)32 << 20)
 

@@ -258,3 +258,12 @@ entry_build(struct entry_builder *b, struct arena *a, struct segment_reader *r,
 	out->sender = buf_str(&b->sender);
 	return RES_OK;
 }
+
+size_t
+entry_bytes(const struct entry *e)
+{
+	const struct text_doc *d = e->doc;
+	return d->subject.len + d->from.len + d->to.len + d->cc.len +
+	    d->other.len + d->body.len + d->filename.len + d->message_id.len +
+	    e->facts.len + e->rcpts.len + e->sender.len;
+}

@@ -38,5 +38,7 @@ void entry_builder_free(struct entry_builder **b);
 HN_CHECK enum res entry_build(struct entry_builder *b, struct arena *a,
     struct segment_reader *r, const struct segment_frame *f, struct err *err,
     struct entry *out);
+/* Memory that its texts take. */
+size_t entry_bytes(const struct entry *e);
 
 #endif

@@ -23,6 +23,13 @@ static const char schema[] =
     " sender_field, to_field, cc_field, sender, rcpt, other, facts,"
     " content='', tokenize='" TOKENIZER_NAME "');";
 
+/* What one transaction of the applier adds is held in memory and written as one
+ * b-tree of postings, and eight of these are merged at a time, not four: half
+ * of what FTS5 does otherwise is merging. */
+static const char settings[] =
+    "INSERT INTO post(post, rank) VALUES('hashsize', 4194304);"
+    "INSERT INTO post(post, rank) VALUES('automerge', 8);";
+
 static const char select_state[] =
     "SELECT position, frames, messages, deliveries, min_time, max_time,"
     " schema, tokenizer, shard FROM state";
@@ -139,6 +146,8 @@ index_create(sqlite3 *db, const struct shard_header *shard, struct err *err)
 	enum res r = index_run(db, "BEGIN IMMEDIATE", err);
 	if (r == RES_OK)
 		r = index_run(db, schema, err);
+	if (r == RES_OK)
+		r = index_run(db, settings, err);
 	if (r != RES_OK)
 		return r;
 	shard_key(shard, key);

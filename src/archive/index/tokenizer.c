@@ -39,6 +39,15 @@ static const uint8_t classes[256] = {
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 	['.'] = 2, ['-'] = 2, ['_'] = 2, ['@'] = 2, ['+'] = 2, ['='] = 2,
 };
+
+/* Letters and digits in lower case, else 0. */
+static const uint8_t lower_word[256] = {
+	['0'] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9',
+	['A'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+		'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+	['a'] = 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm',
+		'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
+};
 /* clang-format on */
 
 static bool
@@ -398,11 +407,10 @@ simple_word(struct scan *s, struct str rest)
 {
 	char lower[TOKENIZER_BASE64_RUN];
 	size_t n = 0;
-	while (n < rest.len && n < sizeof lower &&
-	    is_alnum((unsigned char)rest.ptr[n])) {
-		lower[n] = ascii_lower(rest.ptr[n]);
-		n++;
-	}
+	size_t max = rest.len < sizeof lower ? rest.len : sizeof lower;
+	for (char c; n < max &&
+	     (c = (char)lower_word[(unsigned char)rest.ptr[n]]) != 0; n++)
+		lower[n] = c;
 	if (n == 0 || n == sizeof lower)
 		return 0;
 	if (n < rest.len) {
