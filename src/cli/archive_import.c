@@ -308,10 +308,13 @@ static int
 import_all(struct import *x, int argc, char **argv)
 {
 	int status = importer_lock(&x->im, 30);
-	for (int i = optind; i < argc && status == EX_OK; i++) {
+	for (int i = optind; i < argc && status == EX_OK; i++)
 		status = import_source(x, argv[i]);
-		if (status == EX_OK)
-			status = importer_flush(&x->im);
+	/* files of one message wait for each other: the store would change
+	 * months with nearly each of them */
+	if (x->im.count > 0) {
+		int flushed = importer_flush(&x->im);
+		status = status != EX_OK ? status : flushed;
 	}
 	progress_clear(&x->progress);
 	fprintf(stderr,

@@ -105,6 +105,24 @@ def files_come_in_byteexact_and_are_filed_by_their_dates():
         assert "direction: import" in meta and "/0.eml:0" in meta, meta
 
 
+@cases.add
+def files_named_one_by_one_are_stored_by_date():
+    with Store() as s:
+        days = [1 + (i * 11) % 28 for i in range(28)]
+        names = [s.write(f"{day}-{month}.eml",
+                         b"Date: %d %s 2024 10:00:00 +0000\n"
+                         b"Subject: %d\n\nx\n" % (day, month.encode(), day))
+                 for day in days for month in ("Mar", "Jan", "Feb")]
+        # one that is missing keeps none of the others out
+        s.bring(*names[:10], s.path("none"), *names[10:],
+                counts=(len(names), 0, 0), status=66)
+        hits = [int(hit["subject"]) for hit in s.hits("x", "--limit", "100")]
+        tap.check(len(hits), 3 * 28, "messages")
+        # eight are submitted at a time, in any order
+        for at, day in enumerate(hits):
+            assert abs(28 - at % 28 - day) < 8, hits
+
+
 HOSTILE = [
     b"Subject: x\r\n\r\nFrom a@b Thu May 28 12:00:00 2026\r\nFrom: x\r\n",
     b"Subject: x\n\nFrom a@b Thu May 28 12:00:00 2026\nFrom: x\n",
