@@ -116,7 +116,7 @@ def files_named_one_by_one_are_stored_by_date():
         # one that is missing keeps none of the others out
         s.bring(*names[:10], s.path("none"), *names[10:],
                 counts=(len(names), 0, 0), status=66)
-        hits = [int(hit["subject"]) for hit in s.hits("x", "--limit", "100")]
+        hits = [int(hit["subject"]) for hit in s.hits("--limit", "100", "x")]
         tap.check(len(hits), 3 * 28, "messages")
         # eight are submitted at a time, in any order
         for at, day in enumerate(hits):
