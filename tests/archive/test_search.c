@@ -10,6 +10,7 @@
 #include "archive/index/index.h"
 #include "archive/index/tokenizer.h"
 #include "archive/search/query.h"
+#include "archive/search/reader.h"
 #include "archive/search/search.h"
 
 #define NOW (TEST_TIME / 1000000)
@@ -251,6 +252,98 @@ test_batch(void **state)
 		    &f->hits, &f->count, &f->cursor, &f->coverage));
 		assert_int_equal(f->count, batch ? 2 : 0);
 		assert_int_equal(f->coverage.unapplied, batch ? 0 : 2);
+	}
+}
+
+static void
+reopen_without_index(struct fixture *f)
+{
+	const struct store_options o = { .path = f->path,
+		.without_index = true,
+		.clock = { TEST_TIME } };
+	struct err err = { "" };
+	store_close(&f->store);
+	assert_ok(store_open(&o, &err, &f->store));
+}
+
+/* Nobody waits: all is read. */
+static size_t
+find_all(struct fixture *f, const char *text)
+{
+	const struct search_options o = { .batch = true };
+	struct err err = { "" };
+	if (f->reader == NULL)
+		assert_ok(archive_reader_open(f->path, &err, &f->reader));
+	assert_ok(query_parse(f->a, str_c(text), NOW, &err, &f->q));
+	assert_ok(archive_search(f->reader, f->a, f->q, &o, &err, &f->hits,
+	    &f->count, &f->cursor, &f->coverage));
+	assert_int_equal(f->coverage.offline, 0);
+	assert_int_equal(f->coverage.unapplied, 0);
+	return f->count;
+}
+
+/* Open files that SQLite made and unlinked. */
+static size_t
+count_unnamed_files(void)
+{
+	char name[64], to[PATH_MAX];
+	size_t count = 0;
+	for (int fd = 0; fd < 256; fd++) {
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(name, to, sizeof to - 1);
+		if (n > 0)
+			count += str_find(str_of(to, (size_t)n),
+				     STR("etilqs_")) != SIZE_MAX;
+	}
+	return count;
+}
+
+/* Much mail without an index is not held in memory. */
+static void
+test_large_tail(void **state)
+{
+	struct fixture *f = *state;
+	enum { MESSAGES = 60, BYTES = 100000 };
+	struct arena *a = arena_new(0);
+	char *text = arena_alloc(a, BYTES + 1000);
+	assert_non_null(text);
+	reopen_without_index(f);
+	for (unsigned i = 0; i < MESSAGES; i++)
+		submit(f, TEST_TIME + i, "u@example.org", "dkim=pass", "::1",
+		    test_sized_text(text, BYTES + 1000, i, BYTES));
+	assert_int_equal(count_unnamed_files(), 0);
+	assert_int_equal(find_all(f, "dkim:pass message 0"), 1);
+	assert_int_equal(count_unnamed_files(), 1);
+	assert_int_equal(find_all(f, "dkim:pass message 59"), 1);
+	assert_int_equal(find_all(f, "message -59"), 50);
+	archive_reader_close(&f->reader);
+	assert_int_equal(count_unnamed_files(), 0);
+	arena_free(&a);
+}
+
+/* Nor are the tails of many shards kept. */
+static void
+test_many_tails(void **state)
+{
+	struct fixture *f = *state;
+	const int64_t month_us = (int64_t)31 * 86400 * 1000000;
+	reopen_without_index(f);
+	for (int i = 0; i < 3 * READER_MAX_TAILS; i++) {
+		char text[64];
+		uint64_t id;
+		int n = snprintf(text, sizeof text, "Subject: tail %d\r\n\r\n",
+		    i);
+		assert_ok(test_submit(f->store, STORE_IMPORT_FAMILY,
+		    TEST_TIME - i * month_us, STR_EMPTY,
+		    str_of(text, (size_t)n), &id));
+	}
+	for (int round = 0; round < 2; round++) {
+		size_t tails = 0;
+		assert_int_equal(find_all(f, "tail"), 3 * READER_MAX_TAILS);
+		assert_int_equal(find_all(f, "subject:tail 7"), 1);
+		for (size_t i = 0; i < f->reader->shard_count; i++)
+			tails += f->reader->shards[i].tail != NULL;
+		assert_true(tails > 0 && tails <= READER_MAX_TAILS);
 	}
 }
 
@@ -716,6 +809,8 @@ main(void)
 		TEST(test_language_while_open),
 		TEST(test_language_after_close),
 		TEST(test_batch),
+		TEST(test_large_tail),
+		TEST(test_many_tails),
 		TEST(test_reindex_killed),
 		TEST(test_reindex_damaged),
 		TEST(test_hit),

@@ -21,11 +21,21 @@ static const char update_state[] =
     "UPDATE state SET position = ?1, frames = ?2, messages = ?3,"
     " deliveries = ?4, min_time = ?5, max_time = ?6";
 
+/* The segment is the record: a lost commit is applied again. */
+static const char durable[] = "PRAGMA journal_mode = WAL;"
+			      "PRAGMA synchronous = NORMAL;"
+			      "PRAGMA wal_autocheckpoint = 4000;"
+			      "PRAGMA secure_delete = OFF;"
+			      "PRAGMA cache_size = -4000";
+/* On errors it is closed, nothing is rolled back. */
+static const char temporary[] = "PRAGMA journal_mode = OFF;"
+				"PRAGMA cache_size = -4000";
+
 struct index_writer {
 	sqlite3 *db;
 	sqlite3_stmt *message, *post, *state;
 	struct index_position position, pending;
-	bool in_memory;
+	bool is_temporary;
 };
 
 static enum res
@@ -49,19 +59,15 @@ open_writer(const char *path, const struct shard_header *shard, bool fresh,
 	struct index_writer *w = calloc(1, sizeof *w);
 	if (w == NULL)
 		return RES_NOMEM;
-	w->in_memory = strcmp(path, ":memory:") == 0;
+	w->is_temporary = *path == '\0';
 	enum res r = index_connect(path,
 	    SQLITE_OPEN_READWRITE | (fresh ? SQLITE_OPEN_CREATE : 0), err,
 	    &w->db);
-	if (r == RES_OK && fresh && !w->in_memory)
+	if (r == RES_OK && fresh && !w->is_temporary)
 		(void)chmod(path, ARCHIVE_FILE_MODE);
-	/* the segment is the record: a lost commit is applied again */
-	if (r == RES_OK && !w->in_memory)
-		r = index_run(w->db, "PRAGMA journal_mode = WAL;"
-		    "PRAGMA synchronous = NORMAL;"
-		    "PRAGMA wal_autocheckpoint = 4000;"
-		    "PRAGMA secure_delete = OFF;"
-		    "PRAGMA cache_size = -4000", err);
+	if (r == RES_OK)
+		r = index_run(
+		    w->db, w->is_temporary ? temporary : durable, err);
 	if (r == RES_OK && fresh)
 		r = index_create(w->db, shard, err);
 	if (r == RES_OK)
@@ -173,10 +179,10 @@ index_publish(const char *dir, struct index_writer **w, struct err *err)
 }
 
 enum res
-index_open_memory(const struct shard_header *shard, struct err *err,
+index_open_temporary(const struct shard_header *shard, struct err *err,
     struct index_writer **out)
 {
-	return open_writer(":memory:", shard, true, err, out);
+	return open_writer("", shard, true, err, out);
 }
 
 void
@@ -187,7 +193,7 @@ index_close(struct index_writer **w, bool tidy)
 	sqlite3_finalize((*w)->message);
 	sqlite3_finalize((*w)->post);
 	sqlite3_finalize((*w)->state);
-	if (tidy && !(*w)->in_memory) {
+	if (tidy && !(*w)->is_temporary) {
 		(void)sqlite3_wal_checkpoint_v2((*w)->db, NULL,
 		    SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		(void)sqlite3_exec((*w)->db, "PRAGMA journal_mode = DELETE",

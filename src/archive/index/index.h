@@ -78,8 +78,10 @@ bool index_is_building(const char *shard_dir);
  * one before goes. Clears `w`; on errors it stays and can be built on. */
 HN_CHECK enum res index_publish(
     const char *shard_dir, struct index_writer **w, struct err *err);
-/* In memory, for the tail. */
-HN_CHECK enum res index_open_memory(const struct shard_header *shard,
+/* For the tail: in memory up to some MB, beyond them in a file without a name
+ * that SQLite makes in $TMPDIR, /var/tmp or /tmp. After an error it can only
+ * be closed. */
+HN_CHECK enum res index_open_temporary(const struct shard_header *shard,
     struct err *err, struct index_writer **out);
 /* With `tidy` in rollback-journal mode, so that it can be read without a
  * writer. */

@@ -286,6 +286,24 @@ count_cut_off(struct shard_view *v)
 	return count;
 }
 
+/* Room for the tail of `v`. */
+static void
+drop_tail(struct archive_reader *r, const struct shard_view *v)
+{
+	size_t count = 0;
+	struct shard_view *oldest = NULL;
+	for (size_t i = 0; i < r->shard_count; i++) {
+		struct shard_view *o = &r->shards[i];
+		if (o == v || o->tail == NULL)
+			continue;
+		count++;
+		if (oldest == NULL || o->used < oldest->used)
+			oldest = o;
+	}
+	if (count >= READER_MAX_TAILS)
+		index_close(&oldest->tail, false);
+}
+
 /* What the segment holds behind the index: kept from the search before when
  * the index is where it was. */
 static enum res
@@ -302,7 +320,8 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 		res = segment_reader_at(v->segment, from, &f);
 		if (res != RES_OK && res != RES_CORRUPT)
 			return RES_OK; /* nothing behind it */
-		res = index_open_memory(&v->entry.header, err, &v->tail);
+		drop_tail(r, v);
+		res = index_open_temporary(&v->entry.header, err, &v->tail);
 	}
 	if (res == RES_OK)
 		res = index_begin(v->tail, err);

@@ -10,6 +10,8 @@
 
 /* Shards whose files are kept open. */
 #define READER_MAX_OPEN 48
+/* Tails that are kept: some MB each. Usually a family has one. */
+#define READER_MAX_TAILS 3
 /* A tail is read up to here, by who answers a person also no longer than this;
  * what is behind it counts as unapplied. */
 #define READER_MAX_TAIL    5000
@@ -21,7 +23,7 @@ struct shard_view {
 	unsigned generation;     /* of the index that is open; 0 = none */
 	sqlite3 *db;
 	struct segment_reader *segment;
-	/* frames behind the index, in memory */
+	/* frames behind the index */
 	struct index_writer *tail;
 	uint64_t tail_from, tail_upto; /* offsets */
 	/* of the search under way */
