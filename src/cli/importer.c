@@ -19,7 +19,7 @@
 #include "archive/store/io.h"
 
 #define MAX_RECORD  ((size_t)4 << 20)
-#define THREADS     8
+#define THREADS     64 /* of a batch: they wait for one sync */
 #define WAIT_STEP_US 20000
 #define YIELD_SECONDS 3600
 
