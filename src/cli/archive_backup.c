@@ -14,7 +14,7 @@
 #include "cli/progress.h"
 
 #define BACKUP_USAGE  "backup " ARCHIVE_PLACE_USAGE "\n" \
-	"       [--prune] [--json] --to DIR"
+	"       [--prune] [--unrecorded] [--json] --to DIR"
 #define RESTORE_USAGE "restore " ARCHIVE_PLACE_USAGE "\n" \
 	"       [--no-index] [--json] --from DIR"
 
@@ -29,7 +29,7 @@ struct job {
 };
 
 static const struct option backup_options[] = {
-	ARCHIVE_PLACE_LONG,
+	ARCHIVE_READ_LONG,
 	{ "to", required_argument, NULL, 't' },
 	{ "prune", no_argument, NULL, 'p' },
 	{ "json", no_argument, NULL, 'j' },
@@ -57,6 +57,20 @@ progress(void *context, const char *shard, uint64_t done, uint64_t bytes)
 	struct job *x = context;
 	progress_show(&x->progress, str_c(shard), done, bytes, PROGRESS_BYTES,
 	    STR_EMPTY);
+}
+
+/* All mail is read by this. Best effort: a store on a medium that cannot be
+ * written is copied all the same. */
+static void
+write_down(void *context)
+{
+	struct job *x = context;
+	const struct archive_event e = { .action = "backup",
+		.query = str_c(x->other) };
+	progress_clear(&x->progress);
+	if (archive_write_event(&x->place, x->o.from, &e) != EX_OK)
+		(void)cli_fail(EX_OK, "that this backup was made is not "
+		    "written down");
 }
 
 static int
@@ -109,6 +123,8 @@ put_counts(struct job *x, const struct backup_counts *n)
 		{ "damaged", "damaged at the source", n->damaged, false },
 		{ "offline", "shards NOT copied", n->offline, false },
 		{ "gone", "shards only in the backup", n->gone, false },
+		{ "erased", x->o.prune ? "erased in the backup, too" :
+		    "erased in the store, but only there", n->erased, false },
 		{ "waiting", "bytes not yet known to be durable: the next "
 		    "run copies them", n->waiting, false },
 	};
@@ -159,6 +175,7 @@ archive_backup_main(int argc, char **argv)
 		return cli_fail(EX_OSERR, "out of memory");
 	x.o.from = archive_place_path(&x.place, a, &status);
 	x.o.to = x.other;
+	x.o.before_audit = x.place.unrecorded ? NULL : write_down;
 	if (x.o.from != NULL) {
 		enum res r = backup_run(&x.o, &err, &counts);
 		status = r == RES_OK ? put_counts(&x, &counts) :

@@ -264,7 +264,7 @@ run_event(struct keeping_call *call, struct err *err)
 {
 	static const char *const actions[] = { "search", "list", "show",
 		"export", "verify", "resend", "whatif", "audit", "reconcile",
-		"withdrawn" };
+		"withdrawn", "backup" };
 	struct audit_event e = {
 		.action = fields_get(call->request, "action"),
 		.query = fields_get(call->request, "query"),

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "archive/keeping/backup.h"
 #include "archive/keeping/erasures.h"
 #include "archive/keeping/expire.h"
 #include "archive/keeping/held.h"
@@ -444,6 +445,63 @@ test_erase_shot(void **state)
 	scratch_remove(from);
 }
 
+/* As the command does: an event of the backup, behind every intent. */
+static void
+write_event(void *context)
+{
+	const char *path = context;
+	uint64_t id;
+	const struct audit_event e = { .action = STR("backup"), .who = who };
+	struct store *s = open_store(path, NULL);
+	assert_ok(audit_write(s, &e, false, TEST_TIME, &id));
+	store_close(&s);
+}
+
+/* A backup of a store that a crash left in the middle of an erasure: what is
+ * made of it is as good as what becomes of the store. */
+static void
+test_erase_in_a_backup(void **state)
+{
+	(void)state;
+	char from[PATH_MAX], path[PATH_MAX], copy[PATH_MAX], back[PATH_MAX],
+	    what[64];
+	uint64_t ids[MESSAGES + 2];
+	bool came = true;
+	scratch_make(from);
+	fill(from, ids);
+	const uint64_t wanted[] = { ids[VICTIM], ids[MESSAGES + 1] };
+	for (unsigned n = 1; came && n < MAX_STEPS; n += stride(3)) {
+		static struct fault_io f;
+		struct err err = { "" };
+		struct erase_outcome done;
+		struct backup_counts counts;
+		copy_store(from, path);
+		scratch_make(copy);
+		scratch_make(back);
+		fault_init(&f, n);
+		struct store *s = open_store(path, &f.io);
+		f.cut_at = f.ops + n;
+		enum res r = erase(s, wanted, 2, &err, &done);
+		came = f.ops >= f.cut_at;
+		fault_off(&f);
+		store_close(&s);
+		struct backup_options o = { .from = path, .to = copy,
+			.before_audit = write_event, .context = path };
+		if (backup_run(&o, &err, &counts) != RES_OK)
+			fail_msg("%u: %s", n, err.text);
+		o = (struct backup_options){ .from = copy, .to = back };
+		if (backup_restore(&o, &err, &counts) != RES_OK)
+			fail_msg("%u: %s", n, err.text);
+		snprintf(what, sizeof what, "backup at %u", n);
+		judge_erase(back, what, r == RES_OK);
+		scratch_remove(path);
+		scratch_remove(copy);
+		scratch_remove(back);
+	}
+	assert_false(came);
+	scratch_remove(from);
+}
+
 /* What an interrupted reindex has built holds the words too. */
 static void
 test_erase_while_building(void **state)
@@ -746,6 +804,7 @@ main(void)
 		cmocka_unit_test(test_erase_power_cut),
 		cmocka_unit_test(test_erase_failing_disk),
 		cmocka_unit_test(test_erase_shot),
+		cmocka_unit_test(test_erase_in_a_backup),
 		cmocka_unit_test(test_erase_while_building),
 		cmocka_unit_test(test_zeros_without_intent),
 		cmocka_unit_test(test_expire_killed),

@@ -81,6 +81,11 @@ class Store:
                 found.append(f.read())
         return sorted(found)
 
+    def audit(self, store, action):
+        return [json.loads(line) for line in self.run(
+            "audit", "--json", "--dir", store, "--action", action)
+            .splitlines()]
+
     def segment(self, store=None):
         return glob.glob((store or self.copy) + "/families/mail/*/segment")[0]
 
@@ -97,15 +102,15 @@ def flip(path, offset):
 def a_second_run_copies_only_what_is_new():
     with Store() as s:
         s.add(*map(mail, range(20)), LARGE)
-        first = s.backup()
+        first = s.backup("--unrecorded")
         size = os.path.getsize(s.segment())
         assert first["shards"] == first["changed"] == 1, first
         assert first["bytes"] == size and first["bodies"] == 1, first
         assert first["frames"] == 21, first
-        again = s.backup()
+        again = s.backup("--unrecorded")
         assert again["bytes"] == again["changed"] == 0, again
         s.add(*map(mail, range(20, 25)))
-        more = s.backup()
+        more = s.backup("--unrecorded")
         assert more["frames"] == 5 and more["bodies"] == 0, more
         assert more["bytes"] == os.path.getsize(s.segment()) - size, more
         assert not glob.glob(s.copy + "/**/index*", recursive=True)
@@ -156,7 +161,7 @@ def nothing_is_overwritten():
         s.backup(status=73)
         assert "another store" in s.err, s.err
         s.dir = first
-        assert s.backup()["bytes"] == 0
+        assert s.backup("--unrecorded")["bytes"] == 0
 
 
 @cases.add
@@ -173,10 +178,10 @@ def while_mail_comes_in():
                               stdout=subprocess.DEVNULL) as writer:
             runs = 0
             while writer.poll() is None:
-                s.backup()
+                s.backup("--unrecorded")
                 runs += 1
             assert writer.returncode == 0 and runs > 0
-        last = s.backup()
+        last = s.backup("--unrecorded")
         assert last["waiting"] == 0, last
         s.restore()
         assert s.messages(s.path("back")) == sorted(s.mail)
@@ -236,7 +241,7 @@ def damage_of_the_source_is_named_and_the_rest_is_copied():
         assert counts["damaged"] == 2 and counts["frames"] == 4, counts
         assert f"damaged at {at[1]} to {at[2]}" in s.err, s.err
         assert f"damaged at {at[3]} to {at[4]}" in s.err, s.err
-        assert s.backup()["bytes"] == 0
+        assert s.backup("--unrecorded")["bytes"] == 0
         s.restore(status=1)
         good = [s.mail[0], s.mail[2], s.mail[4]]
         for i in (0, 2, 4):
@@ -281,7 +286,7 @@ def damage_of_the_backup_is_found_at_the_latest_when_it_is_restored():
 def another_past_is_not_mixed_in():
     with Store() as s:
         s.add(*map(mail, range(5)))
-        s.backup()
+        s.backup("--unrecorded")
         # the store was lost and made again with the same names
         shutil.rmtree(s.dir + "/families")
         with open(s.dir + "/store", encoding="ascii") as f:
@@ -289,7 +294,7 @@ def another_past_is_not_mixed_in():
         with open(s.dir + "/store", "w", encoding="ascii") as f:
             f.write(text.replace("next-shard 2", "next-shard 1"))
         s.add(*map(mail, range(5, 20)))
-        counts = s.backup(status=1)
+        counts = s.backup("--unrecorded", status=1)
         assert counts["offline"] == 1, counts
         assert "begin a new backup elsewhere" in s.err, s.err
         s.restore()
@@ -303,7 +308,7 @@ def expired_shards_stay_until_they_are_pruned():
         os.makedirs(s.dir + "/families/other")
         shutil.copytree(os.path.dirname(s.segment(s.dir)),
                         s.dir + "/families/other/2026-05.1")
-        assert s.backup()["shards"] == 2
+        assert s.backup("--unrecorded")["shards"] == 2
         shutil.rmtree(s.dir + "/families/other/2026-05.1")
         gone = s.backup()
         assert gone["gone"] == 1 and "not in the store any more" in s.err
@@ -343,6 +348,9 @@ def what_was_erased_behind_a_backup_is_there_again():
         s.run("verify", "--dir", s.path("back"), "--all")
         tap.check("0 erased" in s.err, True, s.err)
         assert len(s.messages(s.path("back"))) == 3
+        # the trail says so, and that of the backup, too
+        assert len(s.audit(s.path("back"), "erase")) == 1
+        assert len(s.audit(s.path("back"), "backup")) == 1  # of the second
         # in a backup made afterwards it is gone
         s.copy = s.path("copy2")
         s.backup()
@@ -350,5 +358,32 @@ def what_was_erased_behind_a_backup_is_there_again():
         s.run("verify", "--dir", s.path("back2"), "--all")
         assert "1 erased" in s.err, s.err
         assert len(s.messages(s.path("back2"))) == 2
+
+
+def all_bytes(path):
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as f:
+                yield f.read()
+
+
+@cases.add
+def a_backup_gives_up_what_was_erased():
+    with Store() as s:
+        s.add(mail(1), LARGE, mail(2))
+        s.backup()
+        s.run("erase", "--dir", s.dir, "--reason", "test", "1.0", "1.1")
+        counts = s.backup()
+        tap.check(counts["erased"], 2)
+        assert len(glob.glob(s.copy + "/families/*/*/bodies/*")) == 1
+        counts = s.backup("--prune")
+        tap.check(counts["erased"], 2)
+        assert not glob.glob(s.copy + "/families/*/*/bodies/*")
+        tap.check(s.backup("--prune")["erased"], 0)
+        s.restore()
+        s.run("verify", "--dir", s.path("back"), "--all")
+        assert "2 erased" in s.err and "0 faults" in s.err, s.err
+        tap.check(s.messages(s.path("back")), s.mail[2:])
+
 
 tap.run(cases)

@@ -11,6 +11,7 @@
 
 #include "archive/keeping/backup_shard.h"
 #include "archive/keeping/holds.h"
+#include "archive/store/store.h"
 #include "archive/store/store_dir.h"
 
 #define RESTORING ".restoring" /* the store under way, beside its place */
@@ -275,6 +276,26 @@ copy_identity(const struct backup_options *o, struct err *err)
 	return r;
 }
 
+/* The shards of the audit family, or all others. */
+static enum res
+copy_shards(const struct backup_options *o, const struct shard_entry *all,
+    size_t count, bool audit, struct err *err, struct backup_counts *out)
+{
+	enum res r = RES_OK;
+	for (size_t i = 0; r == RES_OK && i < count; i++) {
+		struct backup_state state;
+		struct backup_shard b = { .counts = out,
+			.successor = successor_says(
+			    all, count, all[i].header.number) };
+		if ((strcmp(all[i].family, STORE_AUDIT_FAMILY) == 0) != audit)
+			continue;
+		r = copy_one(o, &all[i], &b, &state, err);
+		if (only_this_one(r))
+			r = RES_OK;
+	}
+	return r;
+}
+
 static enum res
 copy_all(const struct backup_options *o, struct arena *a, struct err *err,
     struct backup_counts *out)
@@ -282,15 +303,15 @@ copy_all(const struct backup_options *o, struct arena *a, struct err *err,
 	struct shard_entry *all;
 	size_t count;
 	enum res r = store_dir_shards(o->from, NULL, a, err, &all, &count);
-	for (size_t i = 0; r == RES_OK && i < count; i++) {
-		struct backup_state state;
-		struct backup_shard b = { .counts = out,
-			.successor = successor_says(
-			    all, count, all[i].header.number) };
-		r = copy_one(o, &all[i], &b, &state, err);
-		if (only_this_one(r))
-			r = RES_OK;
+	if (r == RES_OK)
+		r = copy_shards(o, all, count, false, err, out);
+	if (r == RES_OK && o->before_audit != NULL) {
+		o->before_audit(o->context);
+		/* the event may have gone into a new shard */
+		r = store_dir_shards(o->from, NULL, a, err, &all, &count);
 	}
+	if (r == RES_OK)
+		r = copy_shards(o, all, count, true, err, out);
 	/* after the shards: its next number is beyond all of them */
 	if (r == RES_OK)
 		r = copy_identity(o, err);

@@ -11,6 +11,11 @@
  * source where one of them fails, so that damage of the source is named and
  * not taken for a bad copy.
  *
+ * The audit family is copied last: what is under way in the copy of another
+ * shard, an erasure, has its intent there, or had not begun. `before_audit` is
+ * called in between; an event written then is behind every intent and lets it
+ * be known to be durable.
+ *
  * A restored store begins a new epoch: the frames that came after the backup
  * may have been signed, and nothing may be signed in their place. */
 #ifndef ARCHIVE_BACKUP_H
@@ -24,12 +29,15 @@
 
 struct backup_options {
 	const char *from, *to;
-	bool prune;       /* drop shards that the store does not have any more */
+	/* drop what the store does not have any more: shards that expired and
+	 * mail that was erased */
+	bool prune;
 	const struct archive_io *io; /* NULL: the system; of what is written */
 	/* lines for the operator: what is damaged, offline, gone, waiting */
 	void (*say)(void *context, const char *line);
 	void (*progress)(void *context, const char *shard, uint64_t done,
 	    uint64_t bytes); /* may be NULL */
+	void (*before_audit)(void *context); /* may be NULL */
 	void *context;
 };
 
@@ -37,6 +45,8 @@ struct backup_counts {
 	unsigned shards, changed; /* in all; with something new */
 	unsigned offline;         /* cannot be copied, each named */
 	unsigned gone;            /* only in the backup */
+	uint64_t erased;          /* frames whose text is only in the backup;
+	                             with `prune` it was until now */
 	uint64_t bytes, frames, bodies; /* copied and verified now */
 	uint64_t damaged;         /* frames and bodies damaged at the source */
 	uint64_t waiting;         /* bytes not known to be durable yet */

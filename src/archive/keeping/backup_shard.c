@@ -178,15 +178,19 @@ durable_end(struct copy *c, uint64_t *out)
 	struct segment_walk w = { .next = c->state.frames,
 		.at = c->state.bytes > 0 ? c->state.bytes :
 					   SHARD_HEADER_BYTES };
-	uint64_t known = applied_offset(c), end = w.at;
+	uint64_t known = applied_offset(c), end = w.at, before = w.at;
 	enum res r;
 	if (c->b->successor > known)
 		known = c->b->successor;
 	while ((r = segment_reader_next(c->src, &w, &f)) == RES_OK) {
 		if (f.header.durable_upto > known)
 			known = f.header.durable_upto;
+		/* a frame speaks of those before it */
+		if (before <= known)
+			end = before;
 		if (w.at <= known)
 			end = w.at;
+		before = w.at;
 	}
 	if (r != RES_NOTFOUND)
 		return r;
@@ -523,9 +527,58 @@ is_blank(struct copy *c, uint64_t number, bool *out)
 	return r == RES_CORRUPT ? RES_OK : r;
 }
 
-/* What was erased behind a copy that has it still is there, and the file of
- * erasures beside it must not say otherwise. One under way is kept: whoever
- * opens a store of this copy goes on with it. */
+/* The same frame in the copy, for good: blocks, and the file of its body. */
+static enum res
+erase_copy(struct copy *c, uint64_t number)
+{
+	static const char zeros[CHUNK];
+	const struct archive_io *io = c->b->o->io;
+	char path[PATH_MAX], name[FRAME_BODY_NAME];
+	struct segment_frame f;
+	struct frame_body body;
+	enum res r = segment_reader_find(c->dst, number, &f);
+	if (r != RES_OK)
+		return r;
+	if ((f.header.flags & FRAME_BODY_IN_FILE) &&
+	    segment_reader_peek_body(c->dst, &f, &body) == RES_OK) {
+		frame_body_name(&body, name);
+		r = io_path(path, "%s/bodies/%s", c->b->to, name);
+		if (r == RES_OK && io->unlink(io, path) < 0 && errno != ENOENT)
+			r = io_error(errno);
+	}
+	uint64_t at = f.offset + FRAME_HEADER_BYTES;
+	while (r == RES_OK && at < segment_frame_end(&f)) {
+		uint64_t n = segment_frame_end(&f) - at;
+		if (n > sizeof zeros)
+			n = sizeof zeros;
+		r = io_write(io, c->out, zeros, (size_t)n, at);
+		at += n;
+	}
+	if (r == RES_OK && io->fdatasync(io, c->out) < 0)
+		r = io_error(errno);
+	return r;
+}
+
+/* Whether a frame that was erased in the store is so in the copy. */
+static enum res
+settle_erased(struct copy *c, uint64_t number, bool *out_blank)
+{
+	struct segment_frame f;
+	enum res r = is_blank(c, number, out_blank);
+	if (r != RES_OK || *out_blank ||
+	    segment_reader_find(c->dst, number, &f) != RES_OK)
+		return r;
+	c->b->counts->erased++;
+	if (!c->b->o->prune)
+		return RES_OK;
+	r = erase_copy(c, number);
+	*out_blank = r == RES_OK;
+	return r;
+}
+
+/* What was erased behind a copy that has it still is there, unless it is to be
+ * dropped, and the file of erasures beside it must not say otherwise. One under
+ * way is kept: whoever opens a store of this copy goes on with it. */
 static enum res
 copy_erasures(struct copy *c, struct err *err)
 {
@@ -536,10 +589,12 @@ copy_erasures(struct copy *c, struct err *err)
 	enum res r = a != NULL ? RES_OK : RES_NOMEM;
 	if (r == RES_OK)
 		r = erasures_read(c->b->from, a, err, &e);
+	if (r == RES_OK && e.count > 0 && c->dst == NULL)
+		r = segment_reader_open(c->b->to, NULL, c->err, &c->dst);
 	for (size_t i = 0; r == RES_OK && i < e.count; i++) {
 		bool blank = e.frames[i].intent == 0;
 		if (!blank)
-			r = is_blank(c, e.frames[i].number, &blank);
+			r = settle_erased(c, e.frames[i].number, &blank);
 		if (blank)
 			e.frames[kept++] = e.frames[i];
 	}
