@@ -38,10 +38,11 @@ generation_path(const char *dir, unsigned number, char *out, size_t max)
 enum res
 index_newest(const char *dir, char *out_path, size_t max, unsigned *out_number)
 {
+	unsigned newest = 0;
+	*out_number = 0;
 	DIR *d = opendir(dir);
 	if (d == NULL)
 		return errno == ENOENT ? RES_NOTFOUND : io_error(errno);
-	unsigned newest = 0;
 	for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
 		unsigned n = generation_of(e->d_name);
 		if (n > newest)
