@@ -14,7 +14,7 @@
 #define MAX_WINDOW 128
 #define PAIRS       65536
 /* Enough for zstd's entropy tables, which take long. */
-#define ENTROPY_SAMPLES 500
+#define ENTROPY_SAMPLES 200
 _Static_assert(ENTROPY_SAMPLES <= TRAIN_MIN_SAMPLES, "there are so many");
 /* Repeated bytes of a sample that are left out, if so many. */
 #define REPEAT_MIN   32
@@ -293,6 +293,8 @@ train_strings(struct train *t, struct buf *out)
 	if (r == RES_OK)
 		r = train_pick(&shared, out);
 	free(s.shared);
+	if (r == RES_OK)
+		r = train_order(str_of(t->text.ptr, len), out);
 	return r;
 }
 

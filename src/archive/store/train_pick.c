@@ -3,26 +3,12 @@
 
 #include "archive/store/train.h"
 #include "archive/store/train_inside.h"
-#include "base/codec.h"
 #include "base/hash.h"
 
 /* What a string saves each time is its length less about this. */
 #define MATCH_COST 3
 /* Strings counted; what comes later is left out. */
 #define MAX_CHOICES ((size_t)1 << 17)
-
-static bool
-is_word(char c)
-{
-	return ascii_is_alpha(c) || ascii_is_digit(c) || (uint8_t)c >= 0x80;
-}
-
-bool
-train_begins(const char *text, size_t at)
-{
-	return at == 0 || text[at] == TRAIN_END || text[at - 1] == TRAIN_END ||
-	    (!is_word(text[at]) && is_word(text[at - 1]));
-}
 
 struct choice {
 	uint32_t at, uses;
@@ -87,8 +73,7 @@ static void
 collect(const struct train_shared *s, struct choices *c)
 {
 	for (size_t at = 0; at < s->len; at++)
-		if (s->longest[at] >= TRAIN_MIN_STRING &&
-		    train_begins(s->text, at))
+		if (s->longest[at] >= TRAIN_MIN_STRING)
 			collect_at(s, at, c);
 }
 
@@ -97,10 +82,7 @@ collect(const struct train_shared *s, struct choices *c)
 static struct choice *
 longest(const struct train_shared *s, const struct choices *c, size_t at)
 {
-	size_t n = s->longest[at];
-	if (n < TRAIN_MIN_STRING || !train_begins(s->text, at))
-		return NULL;
-	for (; n >= TRAIN_MIN_STRING; n--) {
+	for (size_t n = s->longest[at]; n >= TRAIN_MIN_STRING; n--) {
 		if (!train_begins(s->text, at + n))
 			continue;
 		struct choice *o =
@@ -157,20 +139,7 @@ better_first(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Uses for each byte. */
-static int
-densest_first(const void *a, const void *b)
-{
-	const struct choice *x = a, *y = b;
-	double dx = (double)x->uses / (x->len + 1);
-	double dy = (double)y->uses / (y->len + 1);
-	if (dx != dy)
-		return dx < dy ? 1 : -1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-/* The best ones, those used most at the end, where zstd reaches them with the
- * fewest bits. */
+/* The best ones, the very best at the end. */
 static enum res
 write_choices(const struct choices *c, struct buf *out)
 {
@@ -191,7 +160,6 @@ write_choices(const struct choices *c, struct buf *out)
 	}
 	r = taken.error;
 	buf_done(&taken);
-	qsort(c->slots, count, sizeof *c->slots, densest_first);
 	for (size_t i = count; i-- > 0;) {
 		buf_add(out, c->text + c->slots[i].at, c->slots[i].len);
 		buf_add_char(out, TRAIN_END);
