@@ -179,9 +179,11 @@ train_order(struct str text, struct buf *content)
 {
 	struct order o = { .content = buf_str(content),
 		.count = count_strings(buf_str(content)) };
-	char *moved = malloc(content->len + 1);
-	o.strings = calloc(o.count + 1, sizeof *o.strings);
-	o.before = calloc(content->len + 1, sizeof *o.before);
+	if (o.count == 0)
+		return RES_OK;
+	char *moved = malloc(content->len);
+	o.strings = calloc(o.count, sizeof *o.strings);
+	o.before = calloc(content->len, sizeof *o.before);
 	o.last = malloc(sizeof *o.last << HASH_BITS);
 	enum res r = moved != NULL && o.strings != NULL && o.before != NULL &&
 		o.last != NULL
