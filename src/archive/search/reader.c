@@ -201,6 +201,40 @@ was_durable(struct shard_view *v, uint64_t at)
 	return false;
 }
 
+/* RES_NOTFOUND: erased. RES_CORRUPT, RES_LIMIT: this cannot be read. */
+static enum res
+build_entry(struct archive_reader *r, struct shard_view *v, struct arena *a,
+    const struct segment_frame *f, struct entry *out)
+{
+	out->damaged = false;
+	enum res res = entry_build(r->builder, a, v->segment, f, NULL, out);
+	return res == RES_OK && out->damaged ? RES_CORRUPT : res;
+}
+
+/* This frame into the tail. RES_AGAIN: not all of it is there. */
+static enum res
+add_frame(struct archive_reader *r, struct shard_view *v, struct arena *a,
+    const struct segment_frame *f, struct err *err)
+{
+	struct entry e;
+	enum res res = build_entry(r, v, a, f, &e);
+	/* pages not yet written read as zeros, as erased blocks do */
+	if (res == RES_CORRUPT || res == RES_NOTFOUND) {
+		if (!was_durable(v, f->offset))
+			return RES_AGAIN;
+		res = build_entry(r, v, a, f, &e); /* it may be by now */
+	}
+	bool damaged = res == RES_CORRUPT || res == RES_LIMIT;
+	if (res == RES_OK || (damaged && e.damaged))
+		res = index_add(v->tail, &e, err);
+	else if (damaged || res == RES_NOTFOUND)
+		res = RES_OK;
+	if (res == RES_OK && damaged)
+		res = index_note_damage(
+		    v->tail, f->offset, segment_frame_end(f), err);
+	return res;
+}
+
 /* One frame into the tail. RES_NOTFOUND: the end, so far. RES_AGAIN: here
  * stands something that is not whole, and that nobody says was durable. */
 static enum res
@@ -208,8 +242,12 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 {
 	struct segment_frame f;
 	enum res res = segment_reader_at(v->segment, v->tail_upto, &f);
-	if (res == RES_CORRUPT && !was_durable(v, v->tail_upto))
-		return RES_AGAIN;
+	if (res == RES_CORRUPT) {
+		if (!was_durable(v, v->tail_upto))
+			return RES_AGAIN;
+		/* it may have become whole since it was looked at */
+		res = segment_reader_at(v->segment, v->tail_upto, &f);
+	}
 	if (res == RES_CORRUPT || res == RES_UNSUPPORTED) {
 		res = segment_reader_resync(
 		    v->segment, v->tail_upto, v->position.frames, &f);
@@ -222,27 +260,12 @@ tail_frame(struct archive_reader *r, struct shard_view *v, struct err *err)
 	if (res != RES_OK)
 		return RES_NOTFOUND; /* torn, or being written */
 	struct arena *a = arena_new(0);
-	struct entry e;
 	if (a == NULL)
 		return RES_NOMEM;
-	res = entry_build(r->builder, a, v->segment, &f, NULL, &e);
-	bool damaged = res == RES_CORRUPT || res == RES_LIMIT ||
-	    (res == RES_OK && e.damaged);
-	/* pages not yet written read as zeros, as erased blocks do */
-	if ((damaged || res == RES_NOTFOUND) && res != RES_LIMIT &&
-	    !was_durable(v, f.offset)) {
-		arena_free(&a);
-		return RES_AGAIN;
-	}
-	if (res == RES_OK)
-		res = index_add(v->tail, &e, err);
-	else if (damaged || res == RES_NOTFOUND)
-		res = RES_OK;
-	if (res == RES_OK && damaged)
-		res = index_note_damage(
-		    v->tail, f.offset, segment_frame_end(&f), err);
+	res = add_frame(r, v, a, &f, err);
 	arena_free(&a);
-	v->tail_upto = segment_frame_end(&f);
+	if (res != RES_AGAIN)
+		v->tail_upto = segment_frame_end(&f);
 	return res;
 }
 
@@ -267,8 +290,8 @@ count_frames(struct shard_view *v, uint64_t at)
 }
 
 /* Whole frames behind something that is not, of which nobody says that it was
- * durable: being written, torn, or damage of a group that nothing followed.
- * They are not searched, and that must not pass in silence. */
+ * durable: torn, or damage of a group that nothing followed. They are not
+ * searched, and that must not pass in silence. */
 static uint64_t
 count_cut_off(struct shard_view *v)
 {
@@ -278,12 +301,18 @@ count_cut_off(struct shard_view *v)
 	     RES_OK;
 	     at = segment_frame_end(&f))
 		count += is_mail(&f);
-	if (count > 0)
+	return count;
+}
+
+static void
+note_cut_off(struct shard_view *v)
+{
+	v->unapplied = count_cut_off(v);
+	if (v->unapplied > 0)
 		err_set(&v->note,
 		    "%s/segment: what stands behind %llu is being written, or "
 		    "damaged: hanaper archive verify --all tells",
 		    v->entry.dir, (unsigned long long)v->tail_upto);
-	return count;
 }
 
 /* Room for the tail of `v`. */
@@ -328,10 +357,17 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 	if (res != RES_OK)
 		return res;
 	uint64_t count = index_position(v->tail)->messages;
+	unsigned tries = 0;
 	while (res == RES_OK && count < READER_MAX_TAIL &&
 	    clock_mono_us() < by_us) {
 		res = tail_frame(r, v, err);
-		count++;
+		/* a group is written in order: if there is more behind, what
+		 * was half there a moment ago is whole now */
+		if (res == RES_AGAIN && tries++ < READER_TRIES &&
+		    count_cut_off(v) > 0)
+			res = RES_OK;
+		else
+			count++;
 	}
 	bool more = res == RES_OK, cut_off = res == RES_AGAIN;
 	if (res == RES_OK || res == RES_NOTFOUND || res == RES_AGAIN)
@@ -343,7 +379,7 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 	if (more)
 		v->unapplied = count_frames(v, v->tail_upto);
 	else if (cut_off)
-		v->unapplied = count_cut_off(v);
+		note_cut_off(v);
 	return RES_OK;
 }
 

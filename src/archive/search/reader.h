@@ -16,6 +16,8 @@
  * what is behind it counts as unapplied. */
 #define READER_MAX_TAIL    5000
 #define READER_TAIL_US     2000000
+/* How often a search looks again at what is being written. */
+#define READER_TRIES       8
 
 struct shard_view {
 	struct shard_entry entry;
