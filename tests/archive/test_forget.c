@@ -28,15 +28,15 @@ struct fixture {
  * index has what is not as in the one before, so behind two letters all. */
 #define LETTERS 2
 static void
-word_of(int n, char out[16])
+word_of(int n, char out[32])
 {
-	snprintf(out, 16, "%c%cown%dword", 'a' + n % 26, 'a' + n / 26 % 26, n);
+	snprintf(out, 32, "%c%cown%dword", 'a' + n % 26, 'a' + n / 26 % 26, n);
 }
 
 static void
 submit(struct store *s, int n, uint64_t *out_id)
 {
-	char text[1024], word[16];
+	char text[1024], word[32];
 	struct record meta;
 	word_of(n, word);
 	int len = snprintf(text, sizeof text,
@@ -188,7 +188,7 @@ count_words(const struct fixture *f, size_t *out_gone, size_t *out_others)
 	struct str bytes = newest_bytes(f, a);
 	*out_gone = *out_others = 0;
 	for (int i = 0; i < MESSAGES; i++) {
-		char word[16];
+		char word[32];
 		word_of(i, word);
 		size_t *to = i % GONE == 0 ? out_gone : out_others;
 		*to += str_find(bytes, str_c(word + LETTERS)) != SIZE_MAX;
