@@ -49,7 +49,7 @@ secret_of(unsigned n, unsigned from)
 static struct train *
 train_some(unsigned count)
 {
-	struct train *t = train_new();
+	struct train *t = train_new(TRAIN_MAX_BYTES);
 	struct buf mail, sender;
 	assert_non_null(t);
 	buf_init(&mail, 65536);
@@ -139,7 +139,7 @@ every_string_is_shared(void **state)
 static void
 repeats(void **state)
 {
-	struct train *t = train_new();
+	struct train *t = train_new(TRAIN_MAX_BYTES);
 	struct buf mail, strings;
 	buf_init(&mail, 65536);
 	buf_init(&strings, TRAIN_MAX_CONTENT + 1);
@@ -166,7 +166,7 @@ repeats(void **state)
 static void
 limits(void **state)
 {
-	struct train *t = train_new();
+	struct train *t = train_new(TRAIN_MAX_BYTES);
 	struct buf out;
 	char long_text[TRAIN_MAX_SAMPLE + 100];
 	buf_init(&out, SEGMENT_MAX_DICTIONARY);

@@ -27,7 +27,7 @@ struct train {
 	struct buf text;  /* the samples, an END or more behind each */
 	struct buf whole; /* the first ones side by side, as zstd wants them */
 	size_t sizes[ENTROPY_SAMPLES];
-	size_t count, sender_count;
+	size_t max_bytes, count, sender_count;
 	uint16_t sender_of_block[TRAIN_MAX_BYTES / BLOCK];
 	struct {
 		uint64_t hash;
@@ -36,12 +36,13 @@ struct train {
 };
 
 struct train *
-train_new(void)
+train_new(size_t max_bytes)
 {
 	struct train *t = calloc(1, sizeof *t);
 	if (t == NULL)
 		return NULL;
-	buf_init(&t->text, TRAIN_MAX_BYTES + TRAIN_MAX_STRING);
+	t->max_bytes = max_bytes;
+	buf_init(&t->text, max_bytes + TRAIN_MAX_STRING);
 	buf_init(&t->whole, ENTROPY_SAMPLES * TRAIN_MAX_SAMPLE);
 	return t;
 }
@@ -67,7 +68,7 @@ bool
 train_full(const struct train *t)
 {
 	return t->count == TRAIN_MAX_SAMPLES ||
-	    TRAIN_MAX_BYTES - t->text.len < TRAIN_MAX_SAMPLE + BLOCK;
+	    t->max_bytes - t->text.len < TRAIN_MAX_SAMPLE + BLOCK;
 }
 
 /* --- samples --- */

@@ -21,7 +21,8 @@
 #define TRAIN_MIN_SAMPLES 1000
 #define TRAIN_MAX_SAMPLES 3000
 #define TRAIN_MAX_SAMPLE  ((size_t)4096)
-#define TRAIN_MAX_BYTES   ((size_t)9 << 19)
+#define TRAIN_MAX_BYTES   ((size_t)7 << 19)
+#define TRAIN_MAX_RECORDS ((size_t)3 << 19) /* of META and the like */
 /* Strings of these lengths. */
 #define TRAIN_MIN_STRING 4
 #define TRAIN_MAX_STRING 250
@@ -31,8 +32,9 @@
 
 struct train;
 
-/* NULL without memory. */
-struct train *train_new(void);
+/* For samples of `max_bytes` in all, TRAIN_MAX_BYTES at most; four times that
+ * while it works. NULL without memory. */
+struct train *train_new(size_t max_bytes);
 void train_free(struct train **t);
 /* One message: `sender` says whose (compared as it is), `text` is what the
  * dictionary shall compress. False: it is enough, or too many of this

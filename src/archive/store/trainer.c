@@ -2,12 +2,17 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "archive/store/store_dir.h"
 #include "base/codec.h"
 #include "mail/address.h"
 
 #define MAX_HEADER ((size_t)64 << 10)
+/* Records of one message, so that those of enough messages have room. */
+#define MAX_RECORDS ((size_t)1400)
+_Static_assert(TRAIN_MIN_SAMPLES * (MAX_RECORDS + 32) <= TRAIN_MAX_RECORDS,
+    "the first dictionary has room");
 /* Frames of one shard that are looked at. */
 #define MAX_FRAMES (20 * TRAIN_MAX_SAMPLES)
 
@@ -75,6 +80,27 @@ trainer_sender(struct arena *a, struct str message, struct str *out)
 
 /* --- samples --- */
 
+/* Keys and policies of large domains stand in the evidence of all their mail,
+ * so what there is room for is a sample, too. */
+static enum res
+add_records(struct train *train, struct arena *a, struct str sender,
+    const struct segment_content *c)
+{
+	const struct str parts[] = { c->meta, c->edits, c->evidence };
+	char *text = arena_alloc(a, MAX_RECORDS);
+	size_t len = 0;
+	if (text == NULL)
+		return RES_NOMEM;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		struct str part = str_sub(parts[i], 0, MAX_RECORDS - len);
+		if (part.len > 0)
+			memcpy(text + len, part.ptr, part.len);
+		len += part.len;
+	}
+	(void)train_add(train, sender, str_of(text, len));
+	return RES_OK;
+}
+
 static enum res
 add_frame(const struct samples *samples, struct segment_reader *r,
     const struct segment_frame *f)
@@ -96,7 +122,7 @@ add_frame(const struct samples *samples, struct segment_reader *r,
 	/* those of one sender too many are in neither */
 	if (res == RES_OK &&
 	    train_add(samples->body, sender, buf_str(&body)))
-		(void)train_add(samples->records, sender, c.meta);
+		res = add_records(samples->records, a, sender, &c);
 	buf_done(&body);
 	arena_free(&a);
 	return res == RES_NOMEM ? res : RES_OK; /* damage: not a sample */
@@ -174,7 +200,8 @@ work(void *context)
 {
 	struct trainer *t = context;
 	struct dictionary_parts parts;
-	struct samples samples = { train_new(), train_new() };
+	struct samples samples = { train_new(TRAIN_MAX_BYTES),
+		train_new(TRAIN_MAX_RECORDS) };
 	dictionary_parts_init(&parts);
 	enum res r = samples.body != NULL && samples.records != NULL ?
 	    add_shards(t, &samples) : RES_NOMEM;
