@@ -485,6 +485,7 @@ test_erase_in_a_backup(void **state)
 		came = f.ops >= f.cut_at;
 		fault_off(&f);
 		store_close(&s);
+		fault_done(&f);
 		struct backup_options o = { .from = path, .to = copy,
 			.before_audit = write_event, .context = path };
 		if (backup_run(&o, &err, &counts) != RES_OK)
