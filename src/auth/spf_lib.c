@@ -32,6 +32,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <setjmp.h>
 
 #define HAVE_NS_TYPE 1
 #include <spf2/spf.h>
@@ -390,6 +391,19 @@ request_set(SPF_request_t *rq, const struct spf_check *c)
 	    SPF_request_set_env_from(rq, "p@f.n0.q") == SPF_E_SUCCESS;
 }
 
+/* libspf2 takes a record it has no memory for as one with an error. */
+static bool
+lacked_memory(SPF_errcode_t e, SPF_response_t *r)
+{
+	if (e == SPF_E_NO_MEMORY || SPF_response_errcode(r) == SPF_E_NO_MEMORY)
+		return true;
+	for (int i = 0; i < SPF_response_messages(r); i++)
+		if (SPF_error_code(SPF_response_message(r, i)) ==
+		    SPF_E_NO_MEMORY)
+			return true;
+	return false;
+}
+
 static enum auth_result
 map_result(const SPF_response_t *response)
 {
@@ -437,9 +451,22 @@ evaluator_free(void *arg)
 	free(e);
 }
 
+static _Thread_local jmp_buf *escape;
+
+/* libspf2 never gets this back. It calls it where it has no memory for what
+ * came of an included record; its own would end the process. */
+static _Noreturn void
+give_up(const char *file, int line, const char *text)
+{
+	if (escape != NULL)
+		longjmp(*escape, 1);
+	SPF_error_stdio(file, line, text);
+}
+
 static void
 make_key(void)
 {
+	SPF_error_handler = give_up;
 	have_key = pthread_key_create(&evaluator_key, evaluator_free) == 0;
 }
 
@@ -474,6 +501,28 @@ evaluator_get(void)
 	return e != NULL ? e : evaluator_new();
 }
 
+/* What libspf2 had made is lost with a jump: some hundred bytes. */
+static enum res
+query(struct evaluator *e, SPF_request_t *rq, struct run *run,
+    SPF_response_t **out)
+{
+	jmp_buf here;
+	enum res r = RES_NOMEM;
+	*out = NULL;
+	escape = &here;
+	e->dns.hook = run;
+	if (setjmp(here) == 0) {
+		SPF_errcode_t error = SPF_request_query_mailfrom(rq, out);
+		if (*out != NULL && !lacked_memory(error, *out))
+			r = RES_OK;
+	} else {
+		*out = NULL;
+	}
+	e->dns.hook = NULL;
+	escape = NULL;
+	return r;
+}
+
 enum res
 spf_lib_run(struct spf_check *c, struct spf_node *first, enum auth_result *out)
 {
@@ -484,14 +533,11 @@ spf_lib_run(struct spf_check *c, struct spf_node *first, enum auth_result *out)
 	enum res r = RES_NOMEM;
 	buf_init(&run.text, MAX_REWRITTEN);
 	if (rq != NULL && run.spare != NULL && request_set(rq, c)) {
-		e->dns.hook = &run;
-		/* Its error is the response's. */
-		(void)SPF_request_query_mailfrom(rq, &response);
-		e->dns.hook = NULL;
-		if (response != NULL && !c->no_memory) {
+		r = query(e, rq, &run, &response);
+		if (c->no_memory)
+			r = RES_NOMEM;
+		if (r == RES_OK)
 			*out = map_result(response);
-			r = RES_OK;
-		}
 	}
 	if (response != NULL)
 		SPF_response_free(response);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/codec.h"
+#include "keys/lack.h"
 
 #define ED25519_LEN 32
 
@@ -179,13 +180,14 @@ pubkey_from_rsa(struct str der, struct pubkey **out)
 		OSSL_PARAM_END,
 	};
 	EVP_PKEY *pkey = NULL;
+	lack_begin();
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
 	bool good = ctx != NULL && EVP_PKEY_fromdata_init(ctx) == 1 &&
 	    EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_PUBLIC_KEY, params) == 1;
 	EVP_PKEY_CTX_free(ctx);
 	ERR_clear_error();
 	if (!good)
-		return RES_SYNTAX;
+		return lack_seen() ? RES_NOMEM : RES_SYNTAX;
 	return pubkey_wrap(pkey, KEY_RSA, bits, out);
 }
 
@@ -194,11 +196,12 @@ pubkey_from_ed25519(struct str raw, struct pubkey **out)
 {
 	if (raw.len != ED25519_LEN)
 		return RES_SYNTAX;
+	lack_begin();
 	EVP_PKEY *pkey = EVP_PKEY_new_raw_public_key(
 	    EVP_PKEY_ED25519, NULL, (const uint8_t *)raw.ptr, raw.len);
 	ERR_clear_error();
 	if (pkey == NULL)
-		return RES_SYNTAX;
+		return lack_seen() ? RES_NOMEM : RES_SYNTAX;
 	return pubkey_wrap(pkey, KEY_ED25519, 256, out);
 }
 
@@ -315,12 +318,14 @@ pubkey_verify(struct pubkey *k, const uint8_t digest[32], struct str signature,
 		*out_fits = false;
 		return RES_OK;
 	}
+	lack_begin();
 	enum res r = k->type == KEY_RSA ?
 	    verify_rsa(k, digest, signature, out_fits) :
 	    verify_ed25519(k, str_of(digest, 32), signature, out_fits);
-	if (r != RES_OK || !*out_fits)
-		ERR_clear_error(); /* only a failure leaves something */
-	return r;
+	if (r == RES_OK && *out_fits)
+		return RES_OK;
+	ERR_clear_error(); /* only a failure leaves something */
+	return lack_seen() ? RES_NOMEM : r;
 }
 
 enum res
@@ -332,9 +337,10 @@ pubkey_verify_text(
 	*out_fits = false;
 	if (signature.len == 0)
 		return RES_OK;
+	lack_begin();
 	enum res r = verify_ed25519(k, text, signature, out_fits);
 	ERR_clear_error();
-	return r;
+	return !*out_fits && lack_seen() ? RES_NOMEM : r;
 }
 
 enum res
@@ -344,6 +350,7 @@ pubkey_recover(struct pubkey *k, struct str signature, uint8_t out_digest[32])
 		return RES_UNSUPPORTED;
 	uint8_t bytes[PUBKEY_MAX_RSA_BITS / 8];
 	size_t len = sizeof bytes;
+	lack_begin();
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_pkey(NULL, k->pkey, NULL);
 	bool found = ctx != NULL && EVP_PKEY_verify_recover_init(ctx) == 1 &&
 	    EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PADDING) == 1 &&
@@ -354,7 +361,7 @@ pubkey_recover(struct pubkey *k, struct str signature, uint8_t out_digest[32])
 	EVP_PKEY_CTX_free(ctx);
 	ERR_clear_error();
 	if (!found)
-		return RES_NOTFOUND;
+		return lack_seen() ? RES_NOMEM : RES_NOTFOUND;
 	memcpy(out_digest, bytes, 32);
 	return RES_OK;
 }

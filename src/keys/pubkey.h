@@ -20,9 +20,10 @@ struct pubkey;
 
 /* SubjectPublicKeyInfo or bare RSAPublicKey (KEY-04). RES_SYNTAX: not that;
  * RES_LIMIT: bits or exponent over the maximum; RES_INVALID: even or < 3
- * exponent. Smaller keys are accepted here: the caller judges bits. */
+ * exponent; RES_NOMEM. Smaller keys are accepted here: the caller judges bits. */
 HN_CHECK enum res pubkey_from_rsa(struct str der, struct pubkey **out);
-/* The raw 32 bytes (RFC 8463 §4.2); RES_SYNTAX otherwise. */
+/* The raw 32 bytes (RFC 8463 §4.2); RES_SYNTAX otherwise, or
+ * RES_NOMEM. */
 HN_CHECK enum res pubkey_from_ed25519(struct str raw, struct pubkey **out);
 
 struct pubkey *pubkey_ref(struct pubkey *k);
@@ -32,7 +33,8 @@ enum key_type pubkey_type(const struct pubkey *k);
 unsigned pubkey_bits(const struct pubkey *k);
 
 /* Does `signature` fit the SHA-256 digest: RSASSA-PKCS1-v1_5, or Ed25519 over
- * the 32 bytes (ALG-01). *out_fits only on RES_OK; RES_IO: libcrypto failed. */
+ * the 32 bytes (ALG-01). *out_fits only on RES_OK; RES_IO: libcrypto
+ * failed; RES_NOMEM: not known. */
 HN_CHECK enum res pubkey_verify(struct pubkey *k, const uint8_t digest[32],
     struct str signature, bool *out_fits);
 

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Each allocation of a message's way through hanaperd fails once. The answer
+is then the right one or "try again later", never a message without its
+signature, with another verdict, or missing from the archive; and no process
+dies. Prints TAP."""
+import collections
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+
+sys.path[:0] = [os.path.join(os.environ.get("SRCDIR", "."), "tests"),
+                os.path.join(os.environ.get("SRCDIR", "."), "tests/daemon")]
+sys.dont_write_bytecode = True
+import daemon  # noqa: E402
+import tap  # noqa: E402
+from milter_client import Closed  # noqa: E402
+
+SHIM = os.path.join(os.environ.get("BUILDDIR", "."),
+                    "tests/daemon/nth_malloc.so")
+ZONE = daemon.ZONE.replace(
+    '"v=spf1 ', '"v=spf1 include:inc.sender.example mx ') + """\
+inc.sender.example TXT "v=spf1 ip4:192.0.2.1 -all"
+"""
+cases = tap.Cases()
+
+
+class Failing(daemon.Daemon):
+    def __init__(self):
+        super().__init__(keys=("sender.example",), start=False)
+        self.make_key("sender.example", "--type", "rsa2048")
+        p = subprocess.run([daemon.HANAPER, "key", "dns", "sender.example",
+                            "--key-dir", self.path("keys"), "--json"],
+                           capture_output=True, text=True, check=True)
+        self.write("zone", ZONE + "".join(
+            '%s TXT "%s" "%s"\n' % (key["name"], key["value"][:200],
+                                   key["value"][200:])
+            for key in map(json.loads, p.stdout.splitlines())))
+        self.counter = self.path("counter")
+        self.fail_at(0)
+        os.chmod(self.counter, 0o666)
+        os.environ["LD_PRELOAD"] = os.path.abspath(SHIM)
+        os.environ["NTH_MALLOC"] = self.counter
+        try:
+            self.start()
+        finally:
+            del os.environ["LD_PRELOAD"], os.environ["NTH_MALLOC"]
+
+    def fail_at(self, n):
+        with open(self.counter, "r+b" if os.path.exists(self.counter)
+                  else "wb") as f:
+            f.write(struct.pack("=q", n))
+
+    def failed(self):
+        with open(self.counter, "rb") as f:
+            return struct.unpack("=q", f.read())[0] < 0
+
+
+def outcome(d, client, **what):
+    """What came of a message: "later", or the last reply."""
+    try:
+        m = d.connect()
+        m.open(**client)
+        reply = m.message(**what)
+        m.quit()
+    except (Closed, OSError):
+        return "later"
+    kind, data = reply[-1]
+    if kind == b"t" or kind == b"y" and data.startswith(b"4"):
+        return "later"
+    return reply
+
+
+def results(reply):
+    """method=result of the field that we added; None when there is none."""
+    fields = daemon.inserted(reply, "Authentication-Results")
+    return re.findall(r"(\w+)=(\w+)", re.sub(r"\([^)]*\)|\S+\.\S+=\S+", "",
+                                             fields[0])) if fields else None
+
+
+def archived(d):
+    """How often each envelope recipient is there."""
+    p = subprocess.run([daemon.HANAPER, "archive", "search", "-c", d.conf,
+                        "--json", "--limit", "10000", "dir:in OR dir:out"],
+                       capture_output=True, check=True)
+    return collections.Counter(
+        rcpt for line in p.stdout.splitlines()
+        for rcpt in json.loads(line)["rcpts"])
+
+
+def nothing():
+    pass
+
+
+def each_allocation(d, client, headers, right, before=nothing):
+    def send(name):
+        return outcome(d, client, sender="<a@sender.example>",
+                       rcpts=(f"<{name}@example.net>",),
+                       headers=headers + (("X-Name", f" {name}"),))
+    assert right(send("first"))
+    roles = d.roles()
+    accepted, later, missed, n = [], 0, 0, 0
+    # what comes behind the reply is met or not, as time has it
+    while missed < 20:
+        n += 1
+        before()
+        d.fail_at(n)
+        reply = send(f"nth{n}")
+        missed = 0 if d.failed() else missed + 1
+        d.fail_at(0)
+        if reply == "later":
+            later += 1
+        else:
+            assert right(reply), (n, reply, d.log()[-2000:])
+            accepted.append(f"nth{n}@example.net")
+        assert d.roles() == roles, (n, d.log()[-2000:])
+    assert n > 60 and later > 10, (n, later)
+    # it goes on as before, and all that was accepted is there
+    assert right(send("last"))
+    there = archived(d)
+    for rcpt in accepted + ["last@example.net"]:
+        tap.check(there[rcpt], 1, rcpt)
+    print(f"# {n} allocations, {later} times put off")
+
+
+def headers():
+    return daemon.message("a@sender.example")["headers"]
+
+
+@cases.add
+def signing():
+    with Failing() as d:
+        each_allocation(d, daemon.OUTBOUND, headers(),
+                        lambda r: daemon.is_signed(r, "sender.example"))
+
+
+VERDICTS = [("iprev", "pass"), ("spf", "pass"), ("spf", "none"),
+            ("dkim", "pass"), ("dkim", "pass"), ("arc", "none"), ("dmarc", "pass")]
+
+
+def rightly_judged(reply):
+    got = results(reply)
+    return got is not None and len(got) == len(VERDICTS) and all(
+        g == want or g == (want[0], "temperror")
+        for g, want in zip(got, VERDICTS))
+
+
+def verify_each(d, **more):
+    signed = outcome(d, daemon.OUTBOUND, sender="<a@sender.example>",
+                     headers=headers())
+    signatures = tuple(("DKIM-Signature", " " + value) for value in
+                       daemon.inserted(signed, "DKIM-Signature"))
+    assert len(signatures) == 2, signed
+    each_allocation(d, daemon.INBOUND, signatures + headers(),
+                    rightly_judged, **more)
+
+
+@cases.add
+def verifying():
+    with Failing() as d:
+        verify_each(d)
+
+
+@cases.add
+def verifying_what_was_never_asked_for():
+    with Failing() as d:
+        def forget():
+            d.hup()
+            d.wait_log("were read again")
+        verify_each(d, before=forget)
+
+
+tap.run(cases, None if os.path.exists(SHIM) else
+        "a sanitizer has its own malloc")

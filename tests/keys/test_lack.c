@@ -1,0 +1,101 @@
+/* Each allocation fails once: a signature is then not wrong and a key not
+ * malformed, they are unknown. */
+#include "keys/lack.h"
+
+#include "hn_test.h"
+#include "keys/privkey.h"
+#include "keys/pubkey.h"
+#include "nth_malloc.h"
+
+struct material {
+	enum key_type type;
+	struct buf public, signature;
+	uint8_t digest[32];
+};
+
+static void
+make(struct material *m, enum key_type type)
+{
+	struct privkey *k = NULL;
+	*m = (struct material){ .type = type, .digest = { 7 } };
+	buf_init(&m->public, 2048);
+	buf_init(&m->signature, 2048);
+	assert_ok(privkey_generate(type, type == KEY_RSA ? 2048 : 0, NULL, &k));
+	assert_ok(privkey_public(k, &m->public));
+	assert_ok(privkey_sign(k, m->digest, &m->signature));
+	privkey_free(&k);
+}
+
+static enum res
+from(const struct material *m, struct pubkey **out)
+{
+	return m->type == KEY_RSA ?
+	    pubkey_from_rsa(buf_str(&m->public), out) :
+	    pubkey_from_ed25519(buf_str(&m->public), out);
+}
+
+/* One way to fail for each n; false when there was none any more. */
+static bool
+one(const struct material *m, long n)
+{
+	struct pubkey *k = NULL;
+	bool fits = true;
+	atomic_store(&nth_malloc, n);
+	enum res r = from(m, &k);
+	assert_true(r == RES_OK || r == RES_NOMEM);
+	if (r == RES_OK)
+		r = pubkey_verify(k, m->digest, buf_str(&m->signature), &fits);
+	assert_true(r == RES_OK || r == RES_NOMEM);
+	assert_true(r != RES_OK || fits);
+	bool failed = atomic_exchange(&nth_malloc, 0) < 0;
+	assert_true(r == RES_OK || failed);
+	pubkey_unref(&k);
+	return failed;
+}
+
+static void
+each(enum key_type type)
+{
+	struct material m;
+	long n = 1;
+	make(&m, type);
+	if (!NTH_MALLOC)
+		skip();
+	while (one(&m, n))
+		n++;
+	assert_true(n > 5);
+	/* what is wrong is still called so */
+	struct pubkey *k = NULL;
+	bool fits = true;
+	m.digest[0] ^= 1;
+	assert_ok(from(&m, &k));
+	assert_ok(pubkey_verify(k, m.digest, buf_str(&m.signature), &fits));
+	assert_false(fits);
+	pubkey_unref(&k);
+	buf_done(&m.public);
+	buf_done(&m.signature);
+}
+
+static void
+rsa(void **state)
+{
+	(void)state;
+	each(KEY_RSA);
+}
+
+static void
+ed25519(void **state)
+{
+	(void)state;
+	each(KEY_ED25519);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rsa),
+		cmocka_unit_test(ed25519),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
