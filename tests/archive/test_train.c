@@ -319,6 +319,40 @@ count_frames(const char *path, size_t *out_dictionaries, size_t *out_using,
 	arena_free(&a);
 }
 
+/* Each part of each dictionary has an id of its own, of one byte, and the
+ * second one is of a good deal more messages. */
+static void
+check_parts(const char *path)
+{
+	struct shard_entry *entries;
+	struct segment_reader *r;
+	struct segment_frame f;
+	size_t shards;
+	uint32_t id = 1, samples = 0;
+	struct arena *a = arena_new(0);
+	assert_ok(store_dir_shards(path, NULL, a, NULL, &entries, &shards));
+	assert_int_equal(shards, 1);
+	assert_ok(segment_reader_open(entries[0].dir, NULL, NULL, &r));
+	for (uint64_t at = SHARD_HEADER_BYTES;
+	     segment_reader_at(r, at, &f) == RES_OK;
+	     at = segment_frame_end(&f)) {
+		struct dictionary_parts p;
+		if (f.header.type != FRAME_DICTIONARY)
+			continue;
+		dictionary_parts_init(&p);
+		assert_ok(dictionary_parts_read(r, &f, NULL, &p));
+		assert_int_equal(dictionary_id(buf_str(&p.body)), id++);
+		assert_int_equal(dictionary_id(buf_str(&p.records)), id++);
+		assert_true(p.samples >= samples * 5 / 4);
+		samples = p.samples;
+		dictionary_parts_done(&p);
+	}
+	assert_int_equal(id, 5);
+	assert_in_range(samples, TRAIN_MIN_SAMPLES + 1, TRAIN_MAX_SAMPLES);
+	segment_reader_close(&r);
+	arena_free(&a);
+}
+
 /* Send until `wanted` dictionaries have come, or give up. */
 static unsigned
 send_until_trained(
@@ -439,6 +473,7 @@ life_in_store(void **state)
 		send(s, n++);
 	n = send_until_trained(s, path, 2, n);
 	store_close(&s);
+	check_parts(path);
 	check_all(path, n);
 
 	s = open_store(path, 0);

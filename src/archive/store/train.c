@@ -9,9 +9,6 @@
 #include "base/hash.h"
 
 #define MAX_OF_SENDER (TRAIN_MAX_SAMPLES / 10)
-/* A string's occurrences are looked through only so far for other senders:
- * beyond, it counts as not shared. */
-#define MAX_WINDOW 128
 #define PAIRS       65536
 /* Enough for zstd's entropy tables, which take long. */
 #define ENTROPY_SAMPLES 200
@@ -232,17 +229,51 @@ common(const char *a, const char *b)
 	return n;
 }
 
-/* A run of suffixes with enough senders shares what its first and its last
- * one have in common. */
+/* Runs of suffixes with enough senders, in the order in which they begin and
+ * end, that hold a place: only those that share less than the ones before, as
+ * a longer one that begins later and ends later does for both. */
+struct runs {
+	struct {
+		size_t last;
+		uint8_t shared;
+	} queue[256]; /* a ring: `shared` is at most TRAIN_MAX_STRING */
+	uint8_t first;
+	size_t count;
+};
+
 static void
-mark_run(struct suffixes *s, size_t from, size_t to)
+add_run(struct runs *r, size_t last, uint8_t shared)
 {
-	uint8_t n = common(s->text + s->at[from], s->text + s->at[to]);
-	if (n < TRAIN_MIN_STRING)
-		return;
-	for (size_t i = from; i <= to; i++)
-		if (s->shared[s->at[i]] < n)
-			s->shared[s->at[i]] = n;
+	while (r->count > 0 &&
+	    r->queue[(r->first + r->count - 1) & 255].shared <= shared)
+		r->count--;
+	size_t i = (r->first + r->count++) & 255;
+	r->queue[i].last = last;
+	r->queue[i].shared = shared;
+}
+
+/* What the best of them that holds `i` shares; later places only follow. */
+static uint8_t
+best_run(struct runs *r, size_t i)
+{
+	while (r->count > 0 && r->queue[r->first].last < i) {
+		r->first++;
+		r->count--;
+	}
+	return r->count > 0 ? r->queue[r->first].shared : 0;
+}
+
+static void
+mark(struct suffixes *s, size_t i, uint8_t shared)
+{
+	if (shared >= TRAIN_MIN_STRING && s->shared[s->at[i]] < shared)
+		s->shared[s->at[i]] = shared;
+}
+
+static uint8_t
+shared_by_run(const struct suffixes *s, size_t first, size_t last)
+{
+	return common(s->text + s->at[first], s->text + s->at[last]);
 }
 
 static uint16_t
@@ -251,26 +282,27 @@ sender_of(const struct suffixes *s, size_t i)
 	return s->sender_of_block[s->at[i] / BLOCK];
 }
 
-/* Every suffix gets marked as the first and as the last of the shortest run
- * that has enough senders, and in what stands between. */
+/* A run of suffixes with enough senders shares what its first and its last
+ * one have in common. For each suffix the shortest run that begins with it,
+ * the shortest one that ends with it, and the shortest ones around it. */
 static void
 find_shared(struct suffixes *s)
 {
-	size_t from = 0, distinct = 0, last = SIZE_MAX;
+	size_t from = 0, distinct = 0;
 	uint16_t seen[TRAIN_MAX_SAMPLES] = { 0 };
+	struct runs runs = { .count = 0 };
 	for (size_t to = 0; to < s->count; to++) {
 		distinct += seen[sender_of(s, to)]++ == 0;
-		while (
-		    distinct == TRAIN_MIN_SENDERS || to - from > MAX_WINDOW) {
-			if (distinct == TRAIN_MIN_SENDERS) {
-				mark_run(s, from, to);
-				last = from;
-			}
+		while (distinct == TRAIN_MIN_SENDERS) {
+			add_run(&runs, to, shared_by_run(s, from, to));
+			mark(s, from, best_run(&runs, from));
 			distinct -= --seen[sender_of(s, from++)] == 0;
 		}
-		if (last != SIZE_MAX && to - last <= MAX_WINDOW)
-			mark_run(s, last, to);
+		if (from > 0)
+			mark(s, to, shared_by_run(s, from - 1, to));
 	}
+	for (; from < s->count; from++)
+		mark(s, from, best_run(&runs, from));
 }
 
 enum res
