@@ -13,7 +13,7 @@
 	"add " ARCHIVE_PLACE_USAGE "\n"        \
 	"       [--from ADDR] [--rcpt ADDR ...] <MESSAGE"
 
-#define MAX_RCPTS    1000
+#define MAX_RCPTS    10000 /* beyond that the message would wait for ever */
 #define WAIT_SECONDS 30
 
 struct add {
@@ -41,33 +41,58 @@ address(const char *text)
 }
 
 static int
+take_recipient(struct add *x, const char *text)
+{
+	if (x->rcpt_count == MAX_RCPTS)
+		return cli_fail(
+		    EX_USAGE, "more than %d recipients", MAX_RCPTS);
+	x->rcpts[x->rcpt_count++] = address(text);
+	return EX_OK;
+}
+
+/* "--rcpt a@x b@x", as pipe(8) writes ${recipient}. Strangers choose these:
+ * what has an @ behind a recipient is one, whatever it begins with. */
+static bool
+is_recipient(const struct add *x, const char *word)
+{
+	return x->rcpt_count > 0 &&
+	    (word[0] != '-' || strchr(word, '@') != NULL);
+}
+
+static int
+parse_option(struct add *x, int c)
+{
+	int status;
+	if (archive_place_option(&x->place, c, optarg, &status))
+		return status;
+	if (c == 'r')
+		return take_recipient(x, optarg);
+	if (c != 'f')
+		return cli_usage("archive", USAGE);
+	x->from = address(optarg);
+	return EX_OK;
+}
+
+static int
 parse_options(struct add *x, int argc, char **argv)
 {
-	int c, status;
-	while ((c = getopt_long(argc, argv, "+" ARCHIVE_PLACE_SHORT, options,
-		    NULL)) != -1) {
-		if (archive_place_option(&x->place, c, optarg, &status)) {
-			if (status != EX_OK)
-				return status;
-		} else if (c == 'f') {
-			x->from = address(optarg);
-		} else if (c == 'r' && x->rcpt_count < MAX_RCPTS) {
-			x->rcpts[x->rcpt_count++] = address(optarg);
-		} else if (c == 'r') {
-			return cli_fail(EX_USAGE,
-			    "more than %d recipients", MAX_RCPTS);
-		} else {
-			return cli_usage("archive", USAGE);
+	int c, status = EX_OK;
+	while (status == EX_OK) {
+		if (optind < argc && is_recipient(x, argv[optind])) {
+			status = take_recipient(x, argv[optind++]);
+			continue;
 		}
+		c = getopt_long(
+		    argc, argv, "+" ARCHIVE_PLACE_SHORT, options, NULL);
+		if (c == -1)
+			break;
+		status = parse_option(x, c);
 	}
-	/* "--rcpt a b c", as pipe(8) writes ${recipient} */
-	for (; optind < argc && x->rcpt_count > 0; optind++) {
-		if (x->rcpt_count == MAX_RCPTS)
-			return cli_fail(EX_USAGE,
-			    "more than %d recipients", MAX_RCPTS);
-		x->rcpts[x->rcpt_count++] = address(argv[optind]);
-	}
-	return optind == argc ? EX_OK : cli_usage("archive", USAGE);
+	while (status == EX_OK && optind < argc && x->rcpt_count > 0)
+		status = take_recipient(x, argv[optind++]);
+	if (status == EX_OK && optind < argc)
+		status = cli_usage("archive", USAGE);
+	return status;
 }
 
 static int

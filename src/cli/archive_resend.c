@@ -42,15 +42,25 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Nothing that could end an argument, a line or a field. */
+/* Nothing that could end an argument, a line or a field; a quoted local part
+ * may hold all but that. */
 static bool
 is_address(struct str s)
 {
-	for (size_t i = 0; i < s.len; i++)
-		if ((unsigned char)s.ptr[i] <= ' ' || s.ptr[i] == 0x7f ||
-		    strchr(",;<>", s.ptr[i]) != NULL)
+	bool quoted = false;
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+		if (c < ' ' || c == 0x7f)
 			return false;
-	return s.len > 0 && s.len <= MAX_ADDRESS;
+		if (quoted && c == '\\' && i + 1 < s.len &&
+		    (unsigned char)s.ptr[i + 1] >= ' ')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted && strchr(" ,;<>()", c) != NULL)
+			return false;
+	}
+	return s.len > 0 && s.len <= MAX_ADDRESS && !quoted;
 }
 
 static int
@@ -105,7 +115,7 @@ parse_options(struct resend *x, int argc, char **argv)
  * complaint. */
 static char **
 recipients(const struct resend *x, struct arena *a, const char *id,
-    struct str meta, size_t *out_count, int *out_status)
+    struct str meta, size_t *out_count, size_t *out_left, int *out_status)
 {
 	struct record_reader r;
 	struct str value;
@@ -118,9 +128,12 @@ recipients(const struct resend *x, struct arena *a, const char *id,
 	for (size_t i = 0; list != NULL && i < x->to_count; i++)
 		list[count++] = arena_cstr(a, str_c(x->to[i]));
 	if (x->to_count == 0 && record_open(meta, &r) == RES_OK)
-		while (list != NULL && record_next(&r, &tag, &value))
+		while (list != NULL && record_next(&r, &tag, &value)) {
 			if (tag == META_RCPT && is_address(value))
 				list[count++] = arena_cstr(a, value);
+			else if (tag == META_RCPT)
+				++*out_left;
+		}
 	*out_count = count;
 	if (list == NULL || (count > 0 && list[count - 1] == NULL)) {
 		*out_status = cli_fail(EX_OSERR, "out of memory");
@@ -185,13 +198,14 @@ send_archived(const struct resend *x, struct arena *a, const char *id,
 {
 	struct archived m;
 	struct err err = { "" };
-	size_t count;
+	size_t count, left = 0;
 	int status = EX_OK;
 	enum res r = archive_get(x->reader, a, number, &err, &m);
 	if (r != RES_OK)
 		return cli_fail(cli_status(r), "%s: %s", id,
 		    err.text[0] != '\0' ? err.text : res_text(r));
-	char **rcpts = recipients(x, a, id, m.meta, &count, &status);
+	char **rcpts = recipients(
+	    x, a, id, m.meta, &count, &left, &status);
 	if (rcpts == NULL)
 		return status;
 	if (x->dry_run) {
@@ -216,6 +230,9 @@ send_archived(const struct resend *x, struct arena *a, const char *id,
 	if (status == EX_OK)
 		status = hand_over(x, id, rcpts, count, sender, f);
 	fclose(f);
+	if (status == EX_OK && left > 0)
+		status = cli_fail(EX_DATAERR, "%s: %zu of its recipients are "
+		    "no addresses: nothing was sent to them", id, left);
 	return status;
 }
 

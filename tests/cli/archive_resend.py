@@ -74,7 +74,7 @@ class Store:
         self.out, self.err = p.stdout, p.stderr.decode()
         if not os.path.exists(self.path("args")):
             return None, None
-        with open(self.path("args"), encoding="ascii") as f, \
+        with open(self.path("args"), encoding="utf-8") as f, \
                 open(self.path("mail"), "rb") as g:
             return f.read().splitlines(), g.read()
 
@@ -96,14 +96,45 @@ def to_an_address():
     with Store() as s:
         ids = s.fill(*MAIL)
         args, bytes_ = s.resend("--from", "op@example.org", "--to", "-x@e.x",
-                                "--to", "$(touch)`x`@e.x", ids[0])
+                                "--to", "$touch`x`@e.x", ids[0])
         assert args == ["-i", "-f", "op@example.org", "--", "-x@e.x",
-                        "$(touch)`x`@e.x"], args
+                        "$touch`x`@e.x"], args
         m, rest = split(bytes_)
         assert m["from"] == b"op@example.org"
-        assert m["to"] == b"-x@e.x,\n $(touch)`x`@e.x", m["to"]
+        assert m["to"] == b"-x@e.x,\n $touch`x`@e.x", m["to"]
         assert rest == MAIL[0].replace(b"\r\n", b"\n"), rest
         assert "handed over for 2 recipients" in s.err, s.err
+
+
+@cases.add
+def odd_addresses_whole_or_not_at_all():
+    odd = ['"a b"@e.x', '"a,b;<c>@d"@e.x', r'"a\"b"@e.x', "ä@ö.example",
+           "a'b|c&d@e.x"]
+    # an MTA would take a part of these for the address
+    bad = ["a b@e.x", "a,b@e.x", "a(b)c@e.x", '"a@e.x', "<a@e.x>", "a\nb@e.x",
+           '"a\nb"@e.x', "", "x" * 2000]
+    with Store() as s:
+        ids = s.fill(MAIL[0])
+        for one in odd:
+            args, bytes_ = s.resend("--to", one, ids[0])
+            assert args[4:] == [one], (one, args)
+            assert split(bytes_)[0]["to"] == one.encode(), bytes_
+        for one in bad:
+            assert s.resend("--to", one, ids[0], status=64)[0] is None
+            assert "is no address" in s.err, s.err
+    rcpts = [f"user{n}@example.net" for n in range(2000)]
+    with Store() as s:
+        p = subprocess.run([HANAPER, "archive", "add", "--dir", s.dir,
+                            "--from", "s@e.x", "--rcpt", "-first@e.x", *odd,
+                            "--dir=/x@e.x", "-c/x@e.x", "--", "a b@e.x",
+                            *rcpts], input=MAIL[0], check=False,
+                           capture_output=True)
+        assert p.returncode == 0, p
+        args, _ = s.resend("1.0", status=65)
+        assert "1 of its recipients are no addresses" in s.err, s.err
+        wanted = ["-first@e.x", *odd, "--dir=/x@e.x", "-c/x@e.x", *rcpts]
+        got = [a for a in args if "@" in a and not a.startswith("postmaster@")]
+        assert got == wanted, (len(got), len(wanted))
 
 
 @cases.add

@@ -89,10 +89,11 @@ write_header(struct shard *s)
 	uint8_t bytes[SHARD_HEADER_BYTES];
 	char bodies[PATH_MAX];
 	enum res r = io_path(bodies, "%s/bodies", s->dir);
-	if (r == RES_OK)
-		r = io_make_dir(s->env->io, s->dir, bodies);
 	if (r != RES_OK)
 		return r;
+	/* durable with the segment beside it */
+	if (s->env->io->mkdir(s->env->io, bodies) < 0)
+		return io_error(errno);
 	shard_header_encode(&s->header, bytes);
 	return io_put_file(
 	    s->env->io, s->dir, "segment", bytes, sizeof bytes);
