@@ -1,9 +1,13 @@
 /* The n-th allocation of the whole process fails, for every n that a store's
  * life has: opening, storing, indexing, searching, closing. Nothing may crash;
- * what was acknowledged is there afterwards, and the store goes on.
+ * what was acknowledged is there afterwards, and the store goes on. The same
+ * for an index that is to forget a message: it does, or nothing is left of
+ * the attempt.
  *
  * HANAPER_ALLOCATIONS=all tries each n; else every 211th, from a place that
  * differs by process. Not under ASan, which has its own malloc. */
+#include "archive/index/forget.h"
+#include "archive/index/generations.h"
 #include "archive/search/search.h"
 #include "nth_malloc.h"
 #include "store_test.h"
@@ -163,6 +167,36 @@ nth_allocation(void **state)
 	assert_true(n > 300);
 }
 
+static void
+nth_allocation_of_forgetting(void **state)
+{
+	(void)state;
+	const char *which = getenv("HANAPER_ALLOCATIONS");
+	long step = which != NULL && strcmp(which, "all") == 0 ? 1 : 37;
+	long n = step == 1 ? 0 : (long)getpid() % step;
+	const uint64_t number = 1;
+	struct life l = { .next = 1 };
+	char dir[PATH_MAX];
+	bool failed = true;
+	scratch_make(l.path);
+	assert_true(one_life(&l, -1));
+	assert_ok(io_path(dir, "%s/families/mail/2026-05.1", l.path));
+	for (; failed; n += step) {
+		struct err err = { "" };
+		atomic_store(&nth_malloc, n + 1);
+		enum res r = forget_prepare(dir, &number, 1, NULL, &err);
+		failed = atomic_exchange(&nth_malloc, 0) < 0;
+		if (generation_exists(dir, GENERATION_WORK) ||
+		    generation_exists(dir, GENERATION_NEW) != (r == RES_OK))
+			fail_msg("allocation %ld: %s", n, err.text);
+		if (!failed)
+			assert_ok(r);
+	}
+	print_message("up to allocation %ld\n", n);
+	assert_true(n > 300);
+	scratch_remove(l.path);
+}
+
 int
 main(void)
 {
@@ -174,6 +208,7 @@ main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nth_allocation),
+		cmocka_unit_test(nth_allocation_of_forgetting),
 	};
 	return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
 }
