@@ -65,6 +65,7 @@ open_copy(const char *dir, const struct shard_header *shard, struct err *err,
 		r = index_run(to,
 		    "PRAGMA synchronous = OFF;"
 		    "PRAGMA journal_mode = OFF;"
+		    "PRAGMA secure_delete = OFF;"
 		    "PRAGMA cache_size = -4000",
 		    err);
 	if (r == RES_OK)
