@@ -131,14 +131,17 @@ make_ams(const struct sealing *w, const uint8_t *body_hash, struct str *out)
 }
 
 /* --- ARC-Seal --------------------------------------------------------------- */
-static void
+static enum res
 add_made(const struct sealing *w, const char *name, struct str value,
     struct sink *out)
 {
 	struct field f = { .name = str_c(name),
 		.raw_name = str_c(name),
 		.value = signfield_to_crlf(w->arena, value) };
+	if (f.value.ptr == NULL)
+		return RES_NOMEM;
 	canon_field(CANON_RELAXED, &f, out);
+	return RES_OK;
 }
 
 /* The sets below, unless the chain failed: then the new set stands alone
@@ -177,15 +180,17 @@ make_seal(
 	if (sink == NULL)
 		return RES_NOMEM;
 	add_chain(w, sink);
-	add_made(w, NAME_AAR, aar, sink);
-	add_made(w, NAME_AMS, ams, sink);
+	r = add_made(w, NAME_AAR, aar, sink);
+	if (r == RES_OK)
+		r = add_made(w, NAME_AMS, ams, sink);
 	signfield_number(f, "i", w->instance);
 	signfield_algorithm(f, w->key->type);
 	signfield_number(f, "t", w->options->now_s);
 	signfield_tag(f, "cv", chain_status(w->chain));
 	signfield_tag(f, "d", w->key->domain);
 	signfield_tag(f, "s", w->key->selector);
-	r = before.error;
+	if (r == RES_OK)
+		r = before.error;
 	if (r == RES_OK)
 		r = signfield_sign_after(
 		    f, CANON_RELAXED, buf_str(&before), w->signer, w->key, out);

@@ -97,6 +97,16 @@ signfield_tag(struct signfield *f, const char *tag, struct str value)
 	put(f, STR(";"));
 }
 
+/* What was made in `b`, which ends here; its error is the field's. */
+static void
+tag_made(struct signfield *f, const char *tag, struct buf *b)
+{
+	if (b->error != RES_OK && f->text.error == RES_OK)
+		f->text.error = b->error;
+	signfield_tag(f, tag, buf_str(b));
+	buf_done(b);
+}
+
 /* dkim-quoted-printable (RFC 6376 §2.11). */
 void
 signfield_quoted(struct signfield *f, const char *tag, struct str value)
@@ -110,10 +120,7 @@ signfield_quoted(struct signfield *f, const char *tag, struct str value)
 		else
 			buf_addf(&b, "=%02X", c);
 	}
-	if (b.error != RES_OK)
-		f->text.error = b.error;
-	signfield_tag(f, tag, buf_str(&b));
-	buf_done(&b);
+	tag_made(f, tag, &b);
 }
 
 void
@@ -122,8 +129,7 @@ signfield_number(struct signfield *f, const char *tag, int64_t n)
 	struct buf b;
 	buf_init(&b, 32);
 	buf_addf(&b, "%lld", (long long)n);
-	signfield_tag(f, tag, buf_str(&b));
-	buf_done(&b);
+	tag_made(f, tag, &b);
 }
 
 void
@@ -145,8 +151,7 @@ signfield_canon(struct signfield *f, enum canon header, enum canon body)
 	struct buf b;
 	buf_init(&b, 32);
 	buf_addf(&b, "%s/%s", canon_name(header), canon_name(body));
-	signfield_tag(f, "c", buf_str(&b));
-	buf_done(&b);
+	tag_made(f, "c", &b);
 }
 
 void
@@ -171,10 +176,7 @@ signfield_body_hash(struct signfield *f, const uint8_t digest[DIGEST_LEN])
 	struct buf b;
 	buf_init(&b, 64);
 	base64_encode(&b, digest, DIGEST_LEN);
-	if (b.error != RES_OK)
-		f->text.error = b.error;
-	signfield_tag(f, "bh", buf_str(&b));
-	buf_done(&b);
+	tag_made(f, "bh", &b);
 }
 
 /* --- signing --------------------------------------------------------------- */

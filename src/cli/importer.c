@@ -235,7 +235,7 @@ submit(struct importer *im, struct import_item *it)
 		record_add(&meta, META_RCPT, it->rcpts[i]);
 	if (it->header_bytes > 0)
 		record_add_u64(&meta, META_HEADER_BYTES, it->header_bytes);
-	record_add(&meta, META_SOURCE, buf_str(&source));
+	record_add_buf(&meta, META_SOURCE, &source);
 	record_add_u32(&meta, META_FLAGS, META_FLAG_AS_READ);
 	enum res r = meta.buf.error;
 	const struct store_message m = { .family = STORE_IMPORT_FAMILY,
@@ -245,7 +245,6 @@ submit(struct importer *im, struct import_item *it)
 	if (r == RES_OK)
 		r = store_submit(im->store, &m, &id);
 	record_done(&meta);
-	buf_done(&source);
 	return r;
 }
 

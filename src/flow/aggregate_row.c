@@ -269,8 +269,7 @@ add_record(struct record *out, const struct message *m,
 	record_init(&r, ROW_MAX);
 	buf_init(&ip, IP_MAX_TEXT);
 	ip_format(&ip, &m->client);
-	record_add(&r, ROW_SOURCE_IP, buf_str(&ip));
-	buf_done(&ip);
+	record_add_buf(&r, ROW_SOURCE_IP, &ip);
 	record_add(&r, ROW_HEADER_FROM, d->from);
 	if (domain_normalize(m->arena, m->sender_domain, &sender) != RES_OK)
 		sender = arena_lower(

@@ -117,7 +117,7 @@ add_envelope(struct record *r, const struct message *m)
 	record_add(r, META_MAIL_FROM, m->mail_from);
 	for (size_t i = 0; i < m->rcpt_count; i++)
 		record_add(r, META_RCPT, m->rcpts[i]);
-	record_add(r, META_CLIENT_IP, buf_str(&ip));
+	record_add_buf(r, META_CLIENT_IP, &ip);
 	record_add(r, META_CLIENT_NAME, f->client_name);
 	record_add(r, META_HELO, f->helo);
 	record_add(r, META_AUTH, m->auth);
@@ -125,7 +125,6 @@ add_envelope(struct record *r, const struct message *m)
 	record_add(r, META_DAEMON_NAME, f->daemon_name);
 	for (size_t i = 0; i < m->arg_count; i++)
 		record_add(r, META_MAIL_ARGS, m->args[i]);
-	buf_done(&ip);
 }
 
 static void
@@ -138,7 +137,9 @@ fill_meta(struct record *r, const struct message *m)
 	record_add(r, META_DISPOSITION, str_c(message_disposition(m)));
 	record_add(r, META_DECISION_ID, m->id);
 	record_add_u64(r, META_HEADER_BYTES, m->header_bytes);
-	struct str options = arena_printf(m->arena,
+	struct buf all;
+	buf_init(&all, MAX_RECORD);
+	buf_addf(&all,
 	    "engine=" PACKAGE_VERSION " now=%lld skew=%lld signatures=%llu "
 	    "bits=%llu body_length=%d",
 	    (long long)(m->time_us / 1000000),
@@ -146,18 +147,12 @@ fill_meta(struct record *r, const struct message *m)
 	    (unsigned long long)m->config->max_signatures,
 	    (unsigned long long)m->config->min_rsa_bits,
 	    (int)m->config->body_length);
-	struct buf all;
-	buf_init(&all, MAX_RECORD);
-	buf_add_str(&all, options);
 	const struct strlist *must = &m->config->required_signed_headers;
 	for (size_t i = 0; i < must->count; i++) {
 		buf_add_c(&all, i == 0 ? " headers=" : ",");
 		buf_add_str(&all, must->items[i]);
 	}
-	if (all.error != RES_OK && r->buf.error == RES_OK)
-		r->buf.error = all.error;
-	record_add(r, META_VERIFY_OPTIONS, buf_str(&all));
-	buf_done(&all);
+	record_add_buf(r, META_VERIFY_OPTIONS, &all);
 }
 
 static void

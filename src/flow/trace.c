@@ -130,8 +130,7 @@ add_address(struct record *out, unsigned tag, const struct ip *ip)
 	struct buf b;
 	buf_init(&b, IP_MAX_TEXT);
 	ip_format(&b, ip);
-	text(out, tag, buf_str(&b));
-	buf_done(&b);
+	record_add_buf(out, tag, &b);
 }
 
 /* Another client than the one that sent it to us. */
@@ -223,9 +222,10 @@ trace_encode(const struct message *m, struct record *out)
 		add_policy(out, &m->policy);
 	add_signatures(out, m);
 	if (d->reply != REPLY_ACCEPT) {
-		struct str reply = arena_printf(
-		    m->arena, "%s %s %s", d->code, d->enhanced, d->text);
-		text(out, TRACE_REPLY, reply);
+		struct buf reply;
+		buf_init(&reply, MAX_PART);
+		buf_addf(&reply, "%s %s %s", d->code, d->enhanced, d->text);
+		record_add_buf(out, TRACE_REPLY, &reply);
 	}
 	word(out, TRACE_REFUSAL, m->refusal.word);
 	word(out, TRACE_DISPOSITION, message_disposition(m));
@@ -252,8 +252,7 @@ add_data(struct record *r, const struct dns_answer *a,
 			buf_addf(&out, "%u ", rr->preference);
 		buf_add_str(&out, rr->data);
 	}
-	record_add(r, EVIDENCE_RECORD, buf_str(&out));
-	buf_done(&out);
+	record_add_buf(r, EVIDENCE_RECORD, &out);
 }
 
 void

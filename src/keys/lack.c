@@ -1,9 +1,18 @@
 #include "keys/lack.h"
 
 #include <openssl/crypto.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static _Thread_local bool lacked;
+static atomic_bool ever;
+
+static void
+lack(void)
+{
+	lacked = true;
+	atomic_store(&ever, true);
+}
 
 static void *
 watched_malloc(size_t size, const char *file, int line)
@@ -11,7 +20,8 @@ watched_malloc(size_t size, const char *file, int line)
 	(void)file;
 	(void)line;
 	void *p = size > 0 ? malloc(size) : NULL;
-	lacked = lacked || (p == NULL && size > 0);
+	if (p == NULL && size > 0)
+		lack();
 	return p;
 }
 
@@ -32,7 +42,8 @@ watched_realloc(void *old, size_t size, const char *file, int line)
 		return NULL;
 	}
 	void *p = realloc(old, size);
-	lacked = lacked || p == NULL;
+	if (p == NULL)
+		lack();
 	return p;
 }
 
@@ -54,4 +65,10 @@ bool
 lack_seen(void)
 {
 	return lacked;
+}
+
+bool
+lack_ever(void)
+{
+	return atomic_load(&ever);
 }

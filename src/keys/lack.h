@@ -11,5 +11,7 @@
 void lack_begin(void);
 /* An allocation of this thread has failed since. */
 bool lack_seen(void);
+/* One of any thread has failed at any time. */
+bool lack_ever(void);
 
 #endif

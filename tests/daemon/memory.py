@@ -21,15 +21,18 @@ from milter_client import Closed  # noqa: E402
 SHIM = os.path.join(os.environ.get("BUILDDIR", "."),
                     "tests/daemon/nth_malloc.so")
 ZONE = daemon.ZONE.replace(
-    '"v=spf1 ', '"v=spf1 include:inc.sender.example mx ') + """\
+    '"v=spf1 ', '"v=spf1 include:inc.sender.example mx ').replace(
+        "p=none", "p=reject") + """\
 inc.sender.example TXT "v=spf1 ip4:192.0.2.1 -all"
 """
+MADE = ("DKIM-Signature", "ARC-Seal", "ARC-Message-Signature",
+        "ARC-Authentication-Results")
 cases = tap.Cases()
 
 
 class Failing(daemon.Daemon):
-    def __init__(self):
-        super().__init__(keys=("sender.example",), start=False)
+    def __init__(self, **settings):
+        super().__init__(keys=("sender.example",), start=False, **settings)
         self.make_key("sender.example", "--type", "rsa2048")
         p = subprocess.run([daemon.HANAPER, "key", "dns", "sender.example",
                             "--key-dir", self.path("keys"), "--json"],
@@ -76,8 +79,8 @@ def outcome(d, client, **what):
 def results(reply):
     """method=result of the field that we added; None when there is none."""
     fields = daemon.inserted(reply, "Authentication-Results")
-    return re.findall(r"(\w+)=(\w+)", re.sub(r"\([^)]*\)|\S+\.\S+=\S+", "",
-                                             fields[0])) if fields else None
+    return re.findall(r"(\w+)=(\w+)", re.sub(
+        r'"[^"]*"|\S+\.\S+=\S+', "", fields[0])) if fields else None
 
 
 def archived(d):
@@ -88,6 +91,26 @@ def archived(d):
     return collections.Counter(
         rcpt for line in p.stdout.splitlines()
         for rcpt in json.loads(line)["rcpts"])
+
+
+def judged_good(d, copies):
+    """Every signature and every seal of what left verifies."""
+    paths = []
+    for n, fields in enumerate(copies):
+        paths.append(d.path(f"{n}.eml"))
+        with open(paths[-1], "wb") as f:
+            f.write("".join(f"{name}:{value}\n" for name, value in fields)
+                    .replace("\n", "\r\n").encode() + b"\r\ntext\r\n")
+    p = subprocess.run([daemon.HANAPER, "verify", "--json", "--zone",
+                        d.path("zone"), *paths], capture_output=True)
+    lines = p.stdout.splitlines()
+    tap.check(len(lines), len(copies), p.stderr)
+    for line, fields in zip(lines, copies):
+        said = json.loads(line)["authentication_results"]
+        names = [name for name, _ in fields]
+        tap.check(said.count("dkim=pass"), names.count("DKIM-Signature"), said)
+        tap.check(len(re.findall(r"\barc=pass", said)),
+                  int("ARC-Seal" in names), said)
 
 
 def nothing():
@@ -101,7 +124,7 @@ def each_allocation(d, client, headers, right, before=nothing):
                        headers=headers + (("X-Name", f" {name}"),))
     assert right(send("first"))
     roles = d.roles()
-    accepted, later, missed, n = [], 0, 0, 0
+    accepted, copies, later, missed, n = [], [], 0, 0, 0
     # what comes behind the reply is met or not, as time has it
     while missed < 20:
         n += 1
@@ -115,6 +138,9 @@ def each_allocation(d, client, headers, right, before=nothing):
         else:
             assert right(reply), (n, reply, d.log()[-2000:])
             accepted.append(f"nth{n}@example.net")
+            copies.append(tuple(
+                (name, value) for name in MADE
+                for value in daemon.inserted(reply, name)) + headers)
         assert d.roles() == roles, (n, d.log()[-2000:])
     assert n > 60 and later > 10, (n, later)
     # it goes on as before, and all that was accepted is there
@@ -122,6 +148,7 @@ def each_allocation(d, client, headers, right, before=nothing):
     there = archived(d)
     for rcpt in accepted + ["last@example.net"]:
         tap.check(there[rcpt], 1, rcpt)
+    judged_good(d, copies)
     print(f"# {n} allocations, {later} times put off")
 
 
@@ -136,40 +163,75 @@ def signing():
                         lambda r: daemon.is_signed(r, "sender.example"))
 
 
-VERDICTS = [("iprev", "pass"), ("spf", "pass"), ("spf", "none"),
-            ("dkim", "pass"), ("dkim", "pass"), ("arc", "none"), ("dmarc", "pass")]
+def verdicts(arc):
+    return [("iprev", "pass"), ("spf", "pass"), ("spf", "none"),
+            ("dkim", "pass"), ("dkim", "pass"), ("arc", arc),
+            ("dmarc", "pass")]
 
 
-def rightly_judged(reply):
-    got = results(reply)
-    return got is not None and len(got) == len(VERDICTS) and all(
-        g == want or g == (want[0], "temperror")
-        for g, want in zip(got, VERDICTS))
+def rightly_judged(reply, arc="none"):
+    got, right = results(reply), verdicts(arc)
+    # RFC 8617 has no word for a chain that cannot be checked now
+    unknown = [("arc", "fail")] if any(
+        re.search(r'arc=fail reason="[^"]*(unavailable|internal error)"', f)
+        for f in daemon.inserted(reply, "Authentication-Results")) else []
+    return got is not None and len(got) == len(right) and all(
+        g in [want, (want[0], "temperror")] + unknown
+        for g, want in zip(got, right))
 
 
-def verify_each(d, **more):
-    signed = outcome(d, daemon.OUTBOUND, sender="<a@sender.example>",
-                     headers=headers())
-    signatures = tuple(("DKIM-Signature", " " + value) for value in
-                       daemon.inserted(signed, "DKIM-Signature"))
-    assert len(signatures) == 2, signed
-    each_allocation(d, daemon.INBOUND, signatures + headers(),
-                    rightly_judged, **more)
+def fields_of(d, client, names, extra=()):
+    """The fields of these names that a message gets."""
+    reply = outcome(d, client, sender="<a@sender.example>",
+                    headers=extra + headers())
+    return tuple((name, " " + value) for name in names
+                 for value in daemon.inserted(reply, name))
+
+
+def signatures(d):
+    found = fields_of(d, daemon.OUTBOUND, ["DKIM-Signature"])
+    assert len(found) == 2, found
+    return found
 
 
 @cases.add
 def verifying():
-    with Failing() as d:
-        verify_each(d)
+    with Failing(dmarc="reject") as d:
+        each_allocation(d, daemon.INBOUND, signatures(d) + headers(),
+                        rightly_judged)
 
 
 @cases.add
 def verifying_what_was_never_asked_for():
-    with Failing() as d:
+    with Failing(dmarc="reject") as d:
         def forget():
             d.hup()
             d.wait_log("were read again")
-        verify_each(d, before=forget)
+        each_allocation(d, daemon.INBOUND, signatures(d) + headers(),
+                        rightly_judged, before=forget)
+
+
+def rightly_sealed(reply):
+    """No seal that says other than what was found, and none at all on a
+    chain that could not be checked."""
+    seals = daemon.inserted(reply, "ARC-Seal")
+    if not rightly_judged(reply, "pass"):
+        return False
+    if ("arc", "pass") not in results(reply):
+        return not seals
+    return len(seals) == 1 and "i=2;" in seals[0] and "cv=pass" in seals[0]
+
+
+@cases.add
+def sealing_a_chain():
+    with Failing(dmarc="reject", arc="seal", arc_domain="sender.example",
+                 arc_seal="*") as d:
+        signed = signatures(d)
+        chain = fields_of(d, daemon.INBOUND,
+                          MADE[1:], signed)
+        assert len(chain) == 3, chain
+        each_allocation(d, daemon.INBOUND, chain + signed + headers(),
+                        rightly_sealed)
 
 
 tap.run(cases, None if os.path.exists(SHIM) else

@@ -76,6 +76,64 @@ each(enum key_type type)
 	buf_done(&m.signature);
 }
 
+#define MANY 1000000
+
+/* Allocations of one signature, of which the n-th fails (0: none); it is
+ * right, or there is none. */
+static long
+sign_once(const struct privkey *k, struct pubkey *pub, long n)
+{
+	uint8_t digest[32] = { 7 };
+	struct buf signature;
+	bool fits = false;
+	buf_init(&signature, 2048);
+	atomic_store(&nth_malloc, n > 0 ? n : MANY);
+	enum res r = privkey_sign(k, digest, &signature);
+	long used = MANY - atomic_exchange(&nth_malloc, 0);
+	if (r == RES_OK) {
+		assert_ok(pubkey_verify(
+		    pub, digest, buf_str(&signature), &fits));
+		assert_true(fits);
+	}
+	buf_done(&signature);
+	return used;
+}
+
+/* Each 32nd signature renews what hides the key's work, and allocates more for
+ * it; when that fails, what follows would be wrong. */
+static void
+blinding_is_renewed(void **state)
+{
+	struct privkey *k = NULL;
+	struct pubkey *pub = NULL;
+	struct buf public;
+	(void)state;
+	if (!NTH_MALLOC)
+		skip();
+	buf_init(&public, 2048);
+	assert_ok(privkey_generate(KEY_RSA, 1024, NULL, &k));
+	assert_ok(privkey_public(k, &public));
+	assert_ok(pubkey_from_rsa(buf_str(&public), &pub));
+	(void)sign_once(k, pub, 0);
+	long usual = sign_once(k, pub, 0), renewal = usual;
+	for (int i = 0; i < 64 && renewal <= usual; i++)
+		renewal = sign_once(k, pub, 0);
+	assert_true(renewal > usual);
+	for (long n = 1; n <= renewal; n++) {
+		for (int i = 0; i < 40; i++)
+			if (sign_once(k, pub, 0) > usual)
+				break;
+		for (int i = 0; i < 31; i++)
+			(void)sign_once(k, pub, 0);
+		(void)sign_once(k, pub, n);
+		for (int i = 0; i < 3; i++)
+			(void)sign_once(k, pub, 0);
+	}
+	privkey_free(&k);
+	pubkey_unref(&pub);
+	buf_done(&public);
+}
+
 static void
 rsa(void **state)
 {
@@ -96,6 +154,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rsa),
 		cmocka_unit_test(ed25519),
+		cmocka_unit_test(blinding_is_renewed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,15 @@ record_add_u64(struct record *r, unsigned tag, uint64_t v)
 }
 
 void
+record_add_buf(struct record *r, unsigned tag, struct buf *b)
+{
+	if (b->error != RES_OK && r->buf.error == RES_OK)
+		r->buf.error = b->error;
+	record_add(r, tag, buf_str(b));
+	buf_done(b);
+}
+
+void
 record_add_record(struct record *r, unsigned tag, const struct record *in)
 {
 	if (in->buf.error != RES_OK && r->buf.error == RES_OK)

@@ -75,6 +75,8 @@ void record_add(struct record *r, unsigned tag, struct str value);
 void record_add_u16(struct record *r, unsigned tag, uint16_t v);
 void record_add_u32(struct record *r, unsigned tag, uint32_t v);
 void record_add_u64(struct record *r, unsigned tag, uint64_t v);
+/* What was made in `b`, its error included; `b` ends here. */
+void record_add_buf(struct record *r, unsigned tag, struct buf *b);
 /* Nest another record's bytes (its version byte included). */
 void record_add_record(struct record *r, unsigned tag, const struct record *in);
 
