@@ -27,6 +27,11 @@ static const char durable[] = "PRAGMA journal_mode = WAL;"
 			      "PRAGMA wal_autocheckpoint = 4000;"
 			      "PRAGMA secure_delete = OFF;"
 			      "PRAGMA cache_size = -4000";
+/* A new file says that it has a WAL before anything is in it; when the power
+ * goes then, it is no index, or an empty one, and is made again. Syncs of it,
+ * its journal and its folder would be most of those of a small shard. */
+static const char unborn[] = "PRAGMA synchronous = OFF;"
+			     "PRAGMA journal_mode = WAL";
 /* On errors it is closed, nothing is rolled back. */
 static const char temporary[] = "PRAGMA journal_mode = OFF;"
 				"PRAGMA cache_size = -4000";
@@ -65,6 +70,8 @@ open_writer(const char *path, const struct shard_header *shard, bool fresh,
 	    &w->db);
 	if (r == RES_OK && fresh && !w->is_temporary)
 		(void)chmod(path, ARCHIVE_FILE_MODE);
+	if (r == RES_OK && fresh && !w->is_temporary)
+		r = index_run(w->db, unborn, err);
 	if (r == RES_OK)
 		r = index_run(
 		    w->db, w->is_temporary ? temporary : durable, err);
