@@ -454,8 +454,12 @@ evaluator_free(void *arg)
 static _Thread_local jmp_buf *escape;
 
 /* libspf2 never gets this back. It calls it where it has no memory for what
- * came of an included record; its own would end the process. */
-static _Noreturn void
+ * came of an included record; its own would end the process. (An attribute,
+ * since _Noreturn is no part of the pointer's type.) */
+static void give_up(const char *file, int line, const char *text)
+    __attribute__((noreturn));
+
+static void
 give_up(const char *file, int line, const char *text)
 {
 	if (escape != NULL)
