@@ -59,8 +59,6 @@ each(enum key_type type)
 	struct material m;
 	long n = 1;
 	make(&m, type);
-	if (!NTH_MALLOC)
-		skip();
 	while (one(&m, n))
 		n++;
 	assert_true(n > 5);
@@ -108,8 +106,6 @@ blinding_is_renewed(void **state)
 	struct pubkey *pub = NULL;
 	struct buf public;
 	(void)state;
-	if (!NTH_MALLOC)
-		skip();
 	buf_init(&public, 2048);
 	assert_ok(privkey_generate(KEY_RSA, 1024, NULL, &k));
 	assert_ok(privkey_public(k, &public));
@@ -151,6 +147,12 @@ ed25519(void **state)
 int
 main(void)
 {
+	/* cmocka would print a skipped test as a failed one */
+	if (!NTH_MALLOC) {
+		puts("1..1\nok 1 - lack # SKIP the sanitizer's own malloc is "
+		     "in use");
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rsa),
 		cmocka_unit_test(ed25519),
