@@ -393,7 +393,9 @@ shoot(const char *path, const uint64_t ids[MESSAGES + 2], const char *until)
 		struct erase_outcome done;
 		const uint64_t wanted[] = { ids[VICTIM], ids[MESSAGES + 1] };
 		struct store *s = open_store(path, NULL);
-		_exit(erase(s, wanted, 2, &err, &done) == RES_OK ? 0 : 1);
+		enum res r = erase(s, wanted, 2, &err, &done);
+		store_close(&s); /* its threads end before we do */
+		_exit(r == RES_OK ? 0 : 1);
 	}
 	bool ended = false;
 	while (!ended && stat(file, &st) != 0)
