@@ -180,6 +180,8 @@ parse_unary(struct parser *p)
 	p->depth--;
 	if (child == NULL)
 		return NULL;
+	if (child->kind == NODE_NOT) /* FTS5's parser has a small stack */
+		return child->children[0];
 	struct node *n = query_node(p, NODE_NOT);
 	struct node **list = arena_array(p->a, 1, sizeof *list);
 	if (n == NULL || list == NULL)
