@@ -134,8 +134,12 @@ answer(const struct lane *l, const uint8_t *p, size_t len, struct buf *out)
 	    v->ring->sign_note(
 		v->ring, &key, str_of(what, len - WIRE_SIGN_HEAD), out) :
 	    v->ring->sign(v->ring, &key, what, out);
-	if (out->error != RES_OK && out->len < WIRE_RESULT_HEAD)
-		return false;
+	if (out->len < WIRE_RESULT_HEAD) { /* no memory: nobody hangs up */
+		uint8_t failed[WIRE_RESULT_HEAD] = { WIRE_RESULT };
+		memcpy(failed + 1, p + 1, 4);
+		failed[5] = WIRE_FAILED;
+		return send_packet(l->fd, failed, sizeof failed);
+	}
 	out->ptr[5] = (char)outcome(v, r, key.generation);
 	return send_packet(l->fd, out->ptr,
 	    r == RES_OK ? out->len : WIRE_RESULT_HEAD);

@@ -2,9 +2,14 @@
  * malformed, they are unknown. */
 #include "keys/lack.h"
 
+#include <sys/socket.h>
+
+#include "base/clock.h"
 #include "hn_test.h"
+#include "keys/keyring.h"
 #include "keys/privkey.h"
 #include "keys/pubkey.h"
+#include "keys/remote.h"
 #include "nth_malloc.h"
 
 struct material {
@@ -144,6 +149,40 @@ ed25519(void **state)
 	each(KEY_ED25519);
 }
 
+/* A request that the signing side has no memory for is one that failed: the
+ * next is answered. */
+static void
+remote_goes_on(void **state)
+{
+	struct signer *ring = NULL, *client = NULL;
+	struct remote_server *server = NULL;
+	struct keydir none = { 0 };
+	struct signing_key key = { .id = 7, .generation = 1 };
+	const uint8_t digest[32] = { 7 };
+	struct buf out;
+	int pair[2];
+	(void)state;
+	buf_init(&out, 2048);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_ok(keyring_from_keydir(&none, NULL, &ring));
+	assert_ok(remote_new(0, &client));
+	assert_ok(remote_attach(client, pair[0]));
+	assert_ok(remote_server_new(ring, pair[1], &server));
+	assert_ok(remote_wait_ready(client, clock_mono_us() + 20000000));
+	for (long n = 1; n < 4; n++) {
+		atomic_store(&nth_malloc, n);
+		enum res r = client->sign(client, &key, digest, &out);
+		bool failed = atomic_exchange(&nth_malloc, 0) < 0;
+		assert_int_equal(r, failed ? RES_IO : RES_NOTFOUND);
+	}
+	assert_int_equal(
+	    client->sign(client, &key, digest, &out), RES_NOTFOUND);
+	signer_free(&client);
+	remote_server_free(&server);
+	signer_free(&ring);
+	buf_done(&out);
+}
+
 int
 main(void)
 {
@@ -157,6 +196,7 @@ main(void)
 		cmocka_unit_test(rsa),
 		cmocka_unit_test(ed25519),
 		cmocka_unit_test(blinding_is_renewed),
+		cmocka_unit_test(remote_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
