@@ -63,7 +63,7 @@ child_start(struct child *c, const struct account *account, const char *log)
 	}
 	c->pid = pid;
 	c->control = pair[0];
-	c->ready = c->answered = false;
+	c->ready = c->answered = c->parted = false;
 	c->started_us = clock_mono_us();
 	return RES_OK;
 }
@@ -75,7 +75,7 @@ child_gone(struct child *c, int64_t now_us)
 		close(c->control);
 	c->control = -1;
 	c->pid = 0;
-	c->ready = c->answered = false;
+	c->ready = c->answered = c->parted = false;
 	if (now_us - c->started_us >= CHILD_CALM_US || c->pause_us == 0)
 		c->pause_us = CHILD_FIRST_PAUSE_US;
 	else if (c->pause_us < CHILD_MAX_PAUSE_US / 2)
@@ -96,6 +96,10 @@ child_read(struct child *c)
 	}
 	if (p.fd >= 0)
 		close(p.fd);
+	if (p.type == IPC_PARTED) {
+		c->parted = true;
+		return;
+	}
 	c->answered = true;
 	c->good = p.type == IPC_DONE;
 	snprintf(c->reply, sizeof c->reply, "%.*s", STR_ARG(p.payload));

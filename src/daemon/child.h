@@ -21,6 +21,7 @@ struct child {
 	int control;         /* -1: not running, or it closed it */
 	bool ready;          /* does its work */
 	bool answered;       /* a reply is in `reply` */
+	bool parted;         /* IPC_PARTED came */
 	bool good;           /* that reply was IPC_DONE */
 	char reply[1024];    /* text of IPC_ERROR */
 	int64_t started_us, start_at_us, pause_us;

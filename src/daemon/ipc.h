@@ -29,6 +29,8 @@ enum ipc_type {
 	IPC_COMMIT = 'A', /* use what was prepared; answered */
 	IPC_CANCEL = 'X', /* forget it */
 	IPC_DRAIN = 'D',  /* finish what is under way, then exit */
+	/* from the milter process, of its own accord */
+	IPC_PARTED = 'Z', /* the connection to the signer has ended */
 	/* from both */
 	IPC_DONE = 'O',
 	IPC_ERROR = 'E',  /* one line of text */

@@ -18,6 +18,7 @@
 
 #define DRAIN_US       25000000 /* less than the supervisor's patience */
 #define SIGNER_WAIT_US 5000000  /* at start; without it mail is tempfailed */
+#define PARTED_US      1000000  /* between two complaints */
 
 /* Heaps of the C library, and the size from which an allocation goes back to
  * the kernel when it is freed. */
@@ -30,7 +31,8 @@ struct role {
 	struct snapshot *now; /* NULL before the first commit */
 	struct snapshot *prepared;
 	struct signer *signer;
-	bool has_signer_socket, serving;
+	bool has_signer, serving; /* it was introduced; libmilter runs */
+	int64_t complain_at_us;
 	int listen_fd;
 	struct guard *guard;
 	struct control *control; /* NULL: there is none */
@@ -141,7 +143,7 @@ start_serving(struct role *role, struct err *err)
 		err_set(err, "there is no socket to listen on");
 		return RES_INVALID;
 	}
-	if (role->has_signer_socket &&
+	if (role->has_signer &&
 	    remote_wait_ready(role->signer,
 		clock_mono_us() + SIGNER_WAIT_US) != RES_OK)
 		log_warning("the signer does not answer yet: outbound mail "
@@ -213,9 +215,9 @@ handle(struct role *role, struct ipc_packet *p)
 		take_marks(role, p->fd);
 		break;
 	case IPC_SIGNER:
-		if (p->fd >= 0 &&
-		    remote_attach(role->signer, p->fd) == RES_OK)
-			role->has_signer_socket = true;
+		role->has_signer = true;
+		if (p->fd >= 0 && remote_attach(role->signer, p->fd) != RES_OK)
+			log_warning("the signer could not be reached");
 		return; /* taken over */
 	case IPC_CONFIG:
 		ipc_answer(prepare(role, p, &err), &err);
@@ -236,6 +238,19 @@ handle(struct role *role, struct ipc_packet *p)
 	}
 	if (p->fd >= 0)
 		close(p->fd);
+}
+
+/* Nobody but the supervisor can bring us together again. If the signer has
+ * died, it knows. */
+static void
+watch_signer(struct role *role)
+{
+	int64_t now_us = clock_mono_us();
+	if (!role->has_signer || now_us < role->complain_at_us ||
+	    remote_connected(role->signer))
+		return;
+	role->complain_at_us = now_us + PARTED_US;
+	(void)!ipc_send(IPC_CHILD_FD, IPC_PARTED, STR_EMPTY, -1);
 }
 
 /* HUP, TERM and INT go to this thread, the only one that does not block them:
@@ -306,6 +321,7 @@ milter_role(void)
 				drain(&role);
 			handle(&role, &p);
 		}
+		watch_signer(&role);
 		milter_counts(&counts);
 		if (role.serving && !counts.running) {
 			log_error("libmilter has stopped");

@@ -200,11 +200,13 @@ give_keys(struct supervisor *s, const struct loaded *l, struct err *err)
 	return answer(s, c, err);
 }
 
-/* Whenever one of them is new, they get a new connection to each other. */
+/* Whenever one of them is new or has lost the other, they get a new connection
+ * to each other. */
 static enum res
 introduce(struct supervisor *s)
 {
 	int pair[2];
+	s->milter.parted = false;
 	if (s->signer.pid == 0 || s->milter.pid == 0)
 		return RES_OK;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
@@ -289,6 +291,17 @@ start_milter(struct supervisor *s, const struct loaded *l, struct err *err)
 	if (r != RES_OK)
 		child_kill(c);
 	return r;
+}
+
+/* Both live; the milter process says so again when this does not help. */
+static void
+reunite(struct supervisor *s)
+{
+	if (!s->milter.parted || !s->milter.ready || !s->signer.ready)
+		return;
+	if (introduce(s) == RES_OK)
+		log_warning("signer and milter process had lost each other and "
+			    "have a new connection");
 }
 
 static void
@@ -559,6 +572,7 @@ run(struct supervisor *s)
 		s->options->started();
 	while (s->stop_requests == 0) {
 		start_due(s);
+		reunite(s);
 		if (s->reload_wanted)
 			reload(s);
 		if (s->stop_requests == 0 && !s->reload_wanted)

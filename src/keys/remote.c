@@ -440,6 +440,16 @@ remote_attach(struct signer *signer, int fd)
 	return RES_OK;
 }
 
+bool
+remote_connected(struct signer *signer)
+{
+	struct remote *r = (struct remote *)signer;
+	pthread_mutex_lock(&r->lock);
+	bool connected = r->channel != NULL;
+	pthread_mutex_unlock(&r->lock);
+	return connected;
+}
+
 enum res
 remote_wait_ready(struct signer *signer, int64_t deadline_us)
 {

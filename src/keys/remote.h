@@ -47,6 +47,8 @@ HN_CHECK enum res remote_new(int64_t timeout_us, struct signer **out);
  * what waits on it gets RES_AGAIN. The key list of before stays until the new
  * one is complete, so that no domain looks like one without keys. */
 HN_CHECK enum res remote_attach(struct signer *s, int fd);
+/* Whether there is one that has not ended; its key list may be on its way. */
+bool remote_connected(struct signer *s);
 /* Wait until the present connection's key list is complete. RES_TIMEOUT. */
 HN_CHECK enum res remote_wait_ready(struct signer *s, int64_t deadline_us);
 

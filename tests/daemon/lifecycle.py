@@ -426,6 +426,47 @@ def the_signer_hangs():
         assert d.term() == 0
 
 
+def files_of(pid):
+    return [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
+
+
+def limit_files(pid, most):
+    """The limit of before. Only its own user may, not even root."""
+    own = {"user": "nobody", "group": "nogroup", "extra_groups": []} \
+        if os.geteuid() == 0 else {}
+
+    def prlimit(*args):
+        return subprocess.run(["prlimit", f"--pid={pid}", *args], check=True,
+                              capture_output=True, text=True, **own).stdout
+    before = prlimit("--nofile", "--raw", "--noheadings", "--output=SOFT")
+    prlimit(f"--nofile={most}:")
+    return int(before)
+
+
+@cases.add
+def the_connection_to_the_signer_ends():
+    """Both processes live: the one has no descriptor for what the other
+    sends. They meet again once there is room, without anybody's help."""
+    with Daemon() as d:
+        works(d)
+        roles = d.roles()
+        d.process.send_signal(signal.SIGSTOP)
+        open_then = len(files_of(roles["milter"]))
+        os.kill(roles["signer"], signal.SIGKILL)
+        wait_until(lambda: len(files_of(roles["milter"])) < open_then - 30)
+        free = sorted(set(range(1000)) - set(files_of(roles["milter"])))
+        most = limit_files(roles["milter"], free[12])
+        d.process.send_signal(signal.SIGCONT)
+        d.wait_log("had lost each other")
+        reply = d.send()
+        assert reply[-1][0] in b"ty" and not is_signed(reply), reply
+        limit_files(roles["milter"], most)
+        wait_until(lambda: is_signed(d.send()))
+        assert d.roles()["milter"] == roles["milter"]
+        works(d)
+        assert d.term() == 0
+
+
 @cases.add
 def the_milter_process_dies():
     with Daemon() as d:
