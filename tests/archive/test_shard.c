@@ -119,6 +119,12 @@ append_and_read(void **state)
 	assert_ok(segment_reader_find(r, 1, &fr));
 	assert_int_equal(fr.header.number, 1);
 	assert_int_equal(segment_reader_find(r, 4, &fr), RES_NOTFOUND);
+	/* wherever it looked before */
+	for (uint64_t i = 0; i < 16; i++) {
+		assert_ok(segment_reader_find(r, i / 4, &fr));
+		assert_ok(segment_reader_find(r, i % 4, &fr));
+		assert_int_equal(fr.header.number, i % 4);
+	}
 	segment_reader_close(&r);
 	shard_close(&s);
 	assert_ok(reopen(f, 0, &s));

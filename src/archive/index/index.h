@@ -17,6 +17,7 @@
 #include "archive/format/segment.h"
 #include "archive/index/entry.h"
 #include "archive/index/generations.h"
+#include "archive/index/view.h"
 #include "base/err.h"
 #include "base/res.h"
 #include "base/str.h"
@@ -111,9 +112,9 @@ HN_CHECK enum res index_optimize(struct index_writer *w, struct err *err);
 HN_CHECK enum res index_open_read(const char *shard_dir,
     const struct shard_header *shard, struct err *err, sqlite3 **out);
 HN_CHECK enum res index_read_position(
-    sqlite3 *db, struct index_position *out);
+    struct index_view *v, struct index_position *out);
 /* How many damaged ranges it knows of, and the first of them. */
 uint64_t index_read_damage(
-    sqlite3 *db, uint64_t *out_from, uint64_t *out_to);
+    struct index_view *v, uint64_t *out_from, uint64_t *out_to);
 
 #endif

@@ -93,13 +93,22 @@ shard_key(const struct shard_header *shard, uint8_t out[SHARD_KEY_BYTES])
 	put_le32(out + 16, shard->number);
 }
 
-/* `shard` NULL: whatever shard it is of. */
 enum res
 index_read_state(sqlite3 *db, const struct shard_header *shard,
     struct index_position *out)
 {
-	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db, select_state, -1, &st, NULL);
+	struct index_view v = { .db = db };
+	enum res r = index_view_state(&v, shard, out);
+	index_view_drop(&v);
+	return r;
+}
+
+enum res
+index_view_state(struct index_view *v, const struct shard_header *shard,
+    struct index_position *out)
+{
+	sqlite3_stmt *st;
+	int rc = index_view_take(v, select_state, &st);
 	if (rc != SQLITE_OK)
 		return (rc & 0xff) == SQLITE_ERROR ? RES_UNSUPPORTED
 						   : index_res(rc);
@@ -134,7 +143,7 @@ index_read_state(sqlite3 *db, const struct shard_header *shard,
 				.max_time_us = sqlite3_column_int64(st, 5),
 			};
 	}
-	sqlite3_finalize(st);
+	index_view_give(v, st);
 	return r;
 }
 

@@ -22,6 +22,9 @@ HN_CHECK enum res index_create(
  * whatever shard it is). */
 HN_CHECK enum res index_read_state(sqlite3 *db,
     const struct shard_header *shard, struct index_position *out);
+/* The same, of a connection that is kept. */
+HN_CHECK enum res index_view_state(struct index_view *v,
+    const struct shard_header *shard, struct index_position *out);
 /* Parameters 1 to 11: rowid and texts of table `post`, which are the entry's
  * until the statement is reset. */
 void index_bind_post(sqlite3_stmt *st, const struct entry *e);

@@ -112,26 +112,26 @@ index_open_read(const char *dir, const struct shard_header *shard,
 }
 
 uint64_t
-index_read_damage(sqlite3 *db, uint64_t *out_from, uint64_t *out_to)
+index_read_damage(struct index_view *v, uint64_t *out_from, uint64_t *out_to)
 {
-	sqlite3_stmt *st = NULL;
+	sqlite3_stmt *st;
 	uint64_t count = 0;
-	if (sqlite3_prepare_v2(db,
+	if (index_view_take(v,
 		"SELECT count(*) OVER (), start, stop FROM damage"
-		" ORDER BY start LIMIT 1", -1, &st, NULL) == SQLITE_OK &&
+		" ORDER BY start LIMIT 1", &st) == SQLITE_OK &&
 	    sqlite3_step(st) == SQLITE_ROW) {
 		count = (uint64_t)sqlite3_column_int64(st, 0);
 		*out_from = (uint64_t)sqlite3_column_int64(st, 1);
 		*out_to = (uint64_t)sqlite3_column_int64(st, 2);
 	}
-	sqlite3_finalize(st);
+	index_view_give(v, st);
 	return count;
 }
 
 enum res
-index_read_position(sqlite3 *db, struct index_position *out)
+index_read_position(struct index_view *v, struct index_position *out)
 {
-	return index_read_state(db, NULL, out);
+	return index_view_state(v, NULL, out);
 }
 
 enum res

@@ -158,14 +158,14 @@ struct copy {
 static uint64_t
 applied_offset(const struct copy *c)
 {
-	sqlite3 *db = NULL;
+	struct index_view v = { .db = NULL };
 	struct err unused = { "" };
 	struct index_position p = { .offset = 0 };
 	if (index_open_read(c->b->from, segment_reader_shard(c->src), &unused,
-		&db) == RES_OK &&
-	    index_read_position(db, &p) != RES_OK)
+		&v.db) == RES_OK &&
+	    index_read_position(&v, &p) != RES_OK)
 		p.offset = 0;
-	sqlite3_close(db);
+	index_view_close(&v);
 	return p.offset;
 }
 

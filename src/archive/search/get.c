@@ -6,18 +6,18 @@
 #include "archive/keeping/held.h"
 
 static uint64_t
-indexed_offset(sqlite3 *db, uint64_t number)
+indexed_offset(struct index_view *v, uint64_t number)
 {
-	sqlite3_stmt *st = NULL;
+	sqlite3_stmt *st;
 	uint64_t offset = 0;
-	if (db == NULL ||
-	    sqlite3_prepare_v2(db, "SELECT position FROM message WHERE id = ?1",
-		-1, &st, NULL) != SQLITE_OK)
+	if (v->db == NULL ||
+	    index_view_take(v, "SELECT position FROM message WHERE id = ?1",
+		&st) != SQLITE_OK)
 		return 0;
 	sqlite3_bind_int64(st, 1, (sqlite3_int64)number);
 	if (sqlite3_step(st) == SQLITE_ROW)
 		offset = (uint64_t)sqlite3_column_int64(st, 0);
-	sqlite3_finalize(st);
+	index_view_give(v, st);
 	return offset;
 }
 
@@ -75,15 +75,15 @@ frame_of(struct archive_reader *r, uint64_t id, struct err *err,
 	if (res != RES_OK)
 		return res;
 	/* an index only says where; without one the segment is walked */
-	if (v->db == NULL) {
+	if (v->index.db == NULL) {
 		struct err unused = { "" };
 		enum res opened = index_open_read(
-		    v->entry.dir, &v->entry.header, &unused, &v->db);
+		    v->entry.dir, &v->entry.header, &unused, &v->index.db);
 		if (opened != RES_OK)
-			v->db = NULL;
+			v->index.db = NULL;
 		v->generation = 0;
 	}
-	uint64_t offset = indexed_offset(v->db, number);
+	uint64_t offset = indexed_offset(&v->index, number);
 	res = RES_NOTFOUND;
 	if (offset != 0)
 		res = segment_reader_at(v->segment, offset, out);
@@ -92,8 +92,10 @@ frame_of(struct archive_reader *r, uint64_t id, struct err *err,
 	if (res == RES_NOTFOUND)
 		err_set(err, "shard %" PRIu32 " has no frame %" PRIu64, shard,
 		    number);
-	if (res == RES_OK)
+	if (res == RES_OK) {
+		reader_point_at(v, out);
 		*out_view = v;
+	}
 	return res;
 }
 

@@ -32,13 +32,19 @@ archive_reader_open(
 }
 
 static void
+close_tail(struct shard_view *v)
+{
+	index_view_drop(&v->tail_index);
+	index_close(&v->tail, false);
+}
+
+static void
 close_view(struct shard_view *v)
 {
 	reader_end(v);
-	sqlite3_close(v->db);
-	v->db = NULL;
-	v->generation = 0;
-	index_close(&v->tail, false);
+	index_view_close(&v->index);
+	v->generation = v->pointed_at = 0;
+	close_tail(v);
 	segment_reader_close(&v->segment);
 	v->used = 0;
 }
@@ -157,6 +163,25 @@ touch(struct archive_reader *r, struct shard_view *v)
 
 /* --- one shard --- */
 
+void
+reader_point_at(struct shard_view *v, const struct segment_frame *f)
+{
+	struct segment_frame near;
+	sqlite3_stmt *st = NULL;
+	if (f->header.dictionary == v->pointed_at || v->index.db == NULL)
+		return;
+	v->pointed_at = f->header.dictionary;
+	/* frames name it by its number + 1 */
+	if (index_view_take(&v->index, "SELECT position FROM message"
+		" WHERE id < ?1 ORDER BY id DESC LIMIT 1", &st) == SQLITE_OK) {
+		sqlite3_bind_int64(st, 1, f->header.dictionary);
+		if (sqlite3_step(st) == SQLITE_ROW)
+			(void)!segment_reader_at(v->segment,
+			    (uint64_t)sqlite3_column_int64(st, 0), &near);
+	}
+	index_view_give(&v->index, st);
+}
+
 enum res
 reader_segment(struct archive_reader *r, struct shard_view *v, struct err *err)
 {
@@ -172,14 +197,13 @@ open_db(struct shard_view *v, struct err *err)
 	char path[PATH_MAX];
 	unsigned newest;
 	enum res r = index_newest(v->entry.dir, path, sizeof path, &newest);
-	if (v->db != NULL && r == RES_OK && newest == v->generation)
+	if (v->index.db != NULL && r == RES_OK && newest == v->generation)
 		return RES_OK;
-	sqlite3_close(v->db);
-	v->db = NULL;
+	index_view_close(&v->index);
 	v->generation = 0;
 	if (r != RES_OK)
 		return r;
-	r = index_open_read(v->entry.dir, &v->entry.header, err, &v->db);
+	r = index_open_read(v->entry.dir, &v->entry.header, err, &v->index.db);
 	if (r == RES_OK)
 		v->generation = newest;
 	return r;
@@ -330,7 +354,7 @@ drop_tail(struct archive_reader *r, const struct shard_view *v)
 			oldest = o;
 	}
 	if (count >= READER_MAX_TAILS)
-		index_close(&oldest->tail, false);
+		close_tail(oldest);
 }
 
 /* What the segment holds behind the index: kept from the search before when
@@ -343,7 +367,7 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 	enum res res = RES_OK;
 	uint64_t from = v->position.offset;
 	if (v->tail != NULL && v->tail_from != from)
-		index_close(&v->tail, false);
+		close_tail(v);
 	if (v->tail == NULL) {
 		v->tail_from = v->tail_upto = from;
 		res = segment_reader_at(v->segment, from, &f);
@@ -351,6 +375,8 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 			return RES_OK; /* nothing behind it */
 		drop_tail(r, v);
 		res = index_open_temporary(&v->entry.header, err, &v->tail);
+		if (res == RES_OK)
+			v->tail_index.db = index_handle(v->tail);
 	}
 	if (res == RES_OK)
 		res = index_begin(v->tail, err);
@@ -373,7 +399,7 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 	if (res == RES_OK || res == RES_NOTFOUND || res == RES_AGAIN)
 		res = index_commit(v->tail, v->tail_upto, 0, err);
 	if (res != RES_OK) {
-		index_close(&v->tail, false);
+		close_tail(v);
 		return res;
 	}
 	if (more)
@@ -395,26 +421,25 @@ begin_index(struct shard_view *v, struct err *err)
 	if (res != RES_OK)
 		return res;
 	res = RES_IO;
-	if (sqlite3_exec(v->db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK) {
+	if (index_view_run(&v->index, "BEGIN") == SQLITE_OK) {
 		v->in_transaction = true;
-		res = index_read_position(v->db, &v->position);
+		res = index_read_position(&v->index, &v->position);
 	}
 	if (res == RES_OK)
 		return res;
 	err_set(err, "%s: the index cannot be read: %s", v->entry.dir,
-	    sqlite3_errmsg(v->db));
+	    sqlite3_errmsg(v->index.db));
 	reader_end(v);
-	sqlite3_close(v->db);
-	v->db = NULL;
+	index_view_close(&v->index);
 	v->generation = 0;
 	v->position = nothing;
 	return res;
 }
 
 static void
-note_damage(struct shard_view *v, sqlite3 *db)
+note_damage(struct shard_view *v, struct index_view *index)
 {
-	uint64_t from, to, count = index_read_damage(db, &from, &to);
+	uint64_t from, to, count = index_read_damage(index, &from, &to);
 	if (count > 0)
 		err_set(&v->note, "%s/segment is damaged at %llu to %llu",
 		    v->entry.dir, (unsigned long long)from,
@@ -451,11 +476,11 @@ reader_begin(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 		return res;
 	if (res != RES_OK && res != RES_NOTFOUND)
 		err_set(&v->note, "read without its index: %s", why.text);
-	if (v->db != NULL)
-		note_damage(v, v->db);
+	if (v->index.db != NULL)
+		note_damage(v, &v->index);
 	res = read_tail(r, v, by_us, err);
 	if (res == RES_OK && v->tail != NULL)
-		note_damage(v, index_handle(v->tail));
+		note_damage(v, &v->tail_index);
 	if (res != RES_OK)
 		reader_end(v);
 	return res;
@@ -465,6 +490,6 @@ void
 reader_end(struct shard_view *v)
 {
 	if (v->in_transaction)
-		(void)sqlite3_exec(v->db, "COMMIT", NULL, NULL, NULL);
+		(void)index_view_run(&v->index, "COMMIT");
 	v->in_transaction = false;
 }

@@ -23,10 +23,12 @@ struct shard_view {
 	struct shard_entry entry;
 	uint64_t used;           /* when; the oldest is closed first */
 	unsigned generation;     /* of the index that is open; 0 = none */
-	sqlite3 *db;
+	uint32_t pointed_at;     /* reader_point_at */
+	struct index_view index; /* db NULL: none */
 	struct segment_reader *segment;
 	/* frames behind the index */
 	struct index_writer *tail;
+	struct index_view tail_index; /* of `tail` */
 	uint64_t tail_from, tail_upto; /* offsets */
 	/* of the search under way */
 	struct index_position position;
@@ -58,6 +60,9 @@ HN_CHECK enum res reader_segment(
 HN_CHECK enum res reader_begin(struct archive_reader *r, struct shard_view *v,
     int64_t by_us, struct err *err);
 void reader_end(struct shard_view *v);
+/* This frame's content is about to be read: let the segment see the frame
+ * before its dictionary, so that it need not walk there. */
+void reader_point_at(struct shard_view *v, const struct segment_frame *f);
 /* What the moment has seen, added up. */
 void reader_cover(const struct shard_view *v, struct search_coverage *c);
 /* NULL: no such shard. */

@@ -61,8 +61,8 @@ rows_of_shard(struct rows *x, struct archive_reader *r, struct shard_view *v)
 	}
 	if (reader_begin(r, v, INT64_MAX, x->err) != RES_OK)
 		return RES_IO;
-	if (v->db != NULL)
-		res = rows_of(x, v->db, v->entry.header.number);
+	if (v->index.db != NULL)
+		res = rows_of(x, v->index.db, v->entry.header.number);
 	if (res == RES_OK && v->tail != NULL)
 		res = rows_of(
 		    x, index_handle(v->tail), v->entry.header.number);

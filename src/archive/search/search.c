@@ -59,7 +59,7 @@ struct run {
 /* The branches of the query in one database, merged newest first. */
 struct merge {
 	struct run *run;
-	sqlite3 *db;
+	struct index_view *in;
 	size_t count;
 	sqlite3_stmt *st[QUERY_MAX_BRANCHES];
 	uint64_t id[QUERY_MAX_BRANCHES]; /* of the row it stands on; 0 = end */
@@ -121,7 +121,7 @@ advance(struct merge *m, size_t i)
 		m->id[i] = 0;
 		m->ended[i] = rc != SQLITE_ROW;
 		if (rc != SQLITE_ROW) {
-			enum res r = res_of_step(m->run, m->db, rc);
+			enum res r = res_of_step(m->run, m->in->db, rc);
 			if (m->res == RES_OK)
 				m->res = r;
 			return;
@@ -141,17 +141,18 @@ advance(struct merge *m, size_t i)
 }
 
 static void
-merge_open(struct merge *m, struct run *run, sqlite3 *db, uint64_t below)
+merge_open(struct merge *m, struct run *run, struct index_view *in,
+    uint64_t below)
 {
 	*m = (struct merge){ .run = run,
-		.db = db,
+		.in = in,
 		.count = run->q->branch_count };
-	sqlite3_progress_handler(db, STEPS, past_deadline, run);
+	sqlite3_progress_handler(in->db, STEPS, past_deadline, run);
 	for (size_t i = 0; i < m->count && m->res == RES_OK; i++) {
 		struct str match = run->q->branches[i].match;
-		int rc = sqlite3_prepare_v2(db,
-		    match.len > 0 ? sql_match : sql_all, -1, &m->st[i], NULL);
-		m->res = res_of_step(run, db, rc);
+		int rc = index_view_take(
+		    in, match.len > 0 ? sql_match : sql_all, &m->st[i]);
+		m->res = res_of_step(run, in->db, rc);
 		if (m->res != RES_OK)
 			return;
 		if (match.len > 0)
@@ -167,8 +168,8 @@ static void
 merge_close(struct merge *m)
 {
 	for (size_t i = 0; i < m->count; i++)
-		sqlite3_finalize(m->st[i]);
-	sqlite3_progress_handler(m->db, 0, NULL, NULL);
+		index_view_give(m->in, m->st[i]);
+	sqlite3_progress_handler(m->in->db, 0, NULL, NULL);
 }
 
 /* The statement standing on the newest row; NULL at the end or on errors. */
@@ -199,15 +200,15 @@ merge_next(struct merge *m, uint64_t id)
 /* --- several deliveries of one content: only the newest match is shown --- */
 
 static bool
-matches(struct run *run, sqlite3 *db, uint64_t id)
+matches(struct run *run, struct index_view *in, uint64_t id)
 {
 	bool yes = false;
 	for (size_t i = 0; i < run->q->branch_count && !yes; i++) {
 		const struct query_branch *b = &run->q->branches[i];
-		sqlite3_stmt *st = NULL;
-		if (sqlite3_prepare_v2(db,
-			b->match.len > 0 ? sql_one_match : sql_one_all, -1,
-			&st, NULL) == SQLITE_OK) {
+		sqlite3_stmt *st;
+		if (index_view_take(in,
+			b->match.len > 0 ? sql_one_match : sql_one_all,
+			&st) == SQLITE_OK) {
 			if (b->match.len > 0)
 				sqlite3_bind_text(st, 1, b->match.ptr,
 				    (int)b->match.len, SQLITE_STATIC);
@@ -215,24 +216,25 @@ matches(struct run *run, sqlite3 *db, uint64_t id)
 			yes = sqlite3_step(st) == SQLITE_ROW &&
 			    row_passes(b, st);
 		}
-		sqlite3_finalize(st);
+		index_view_give(in, st);
 	}
 	return yes;
 }
 
 static bool
-newer_in(struct run *run, sqlite3 *db, uint64_t content, uint64_t id)
+newer_in(
+    struct run *run, struct index_view *in, uint64_t content, uint64_t id)
 {
-	sqlite3_stmt *st = NULL;
+	sqlite3_stmt *st;
 	bool yes = false;
-	if (sqlite3_prepare_v2(db, sql_newer, -1, &st, NULL) == SQLITE_OK) {
+	if (index_view_take(in, sql_newer, &st) == SQLITE_OK) {
 		sqlite3_bind_int64(st, 1, (sqlite3_int64)content);
 		sqlite3_bind_int64(st, 2, (sqlite3_int64)id);
 		while (!yes && sqlite3_step(st) == SQLITE_ROW)
-			yes = matches(run, db,
+			yes = matches(run, in,
 			    (uint64_t)sqlite3_column_int64(st, 0));
 	}
-	sqlite3_finalize(st);
+	index_view_give(in, st);
 	return yes;
 }
 
@@ -246,7 +248,7 @@ deliveries(const struct shard_view *v)
 }
 
 static bool
-is_hidden(struct run *run, const struct shard_view *v, sqlite3_stmt *row)
+is_hidden(struct run *run, struct shard_view *v, sqlite3_stmt *row)
 {
 	if (deliveries(v) == 0)
 		return false;
@@ -254,10 +256,9 @@ is_hidden(struct run *run, const struct shard_view *v, sqlite3_stmt *row)
 	uint64_t content = id;
 	if (sqlite3_column_type(row, ROW_CONTENT) != SQLITE_NULL)
 		content = (uint64_t)sqlite3_column_int64(row, ROW_CONTENT);
-	if (v->db != NULL && newer_in(run, v->db, content, id))
+	if (v->index.db != NULL && newer_in(run, &v->index, content, id))
 		return true;
-	return v->tail != NULL &&
-	    newer_in(run, index_handle(v->tail), content, id);
+	return v->tail != NULL && newer_in(run, &v->tail_index, content, id);
 }
 
 /* --- hits --- */
@@ -290,6 +291,7 @@ hit_snippet(struct run *run, struct shard_view *v, uint64_t offset)
 	struct segment_frame f;
 	if (segment_reader_at(v->segment, offset, &f) != RES_OK)
 		return STR_EMPTY;
+	reader_point_at(v, &f);
 	text_extract_reset(r->text);
 	struct sink *s = text_extract_sink(r->text);
 	enum res res = segment_reader_body(v->segment, &f, NULL, s);
@@ -330,11 +332,12 @@ add_hit(struct run *run, struct shard_view *v, sqlite3_stmt *st)
 
 /* Hits of one database of a shard: its index, or its tail. */
 static enum res
-search_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t below)
+search_db(struct run *run, struct shard_view *v, struct index_view *in,
+    uint64_t below)
 {
 	struct merge m;
 	enum res r = RES_OK;
-	merge_open(&m, run, db, below);
+	merge_open(&m, run, in, below);
 	for (sqlite3_stmt *row = merge_row(&m); row != NULL && r == RES_OK;
 	    row = merge_row(&m)) {
 		uint64_t id = (uint64_t)sqlite3_column_int64(row, ROW_ID);
@@ -359,18 +362,19 @@ search_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t below)
 
 /* The whole count at once, where nothing is to be looked at by row. */
 static enum res
-count_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t rows)
+count_db(struct run *run, struct shard_view *v, struct index_view *in,
+    uint64_t rows)
 {
 	const struct query_branch *b = &run->q->branches[0];
 	if (run->q->branch_count > 1 || b->cond_count > 0 || deliveries(v) > 0)
-		return search_db(run, v, db, UINT64_MAX);
+		return search_db(run, v, in, UINT64_MAX);
 	if (b->match.len == 0) {
 		run->total += rows;
 		return RES_OK;
 	}
-	sqlite3_stmt *st = NULL;
-	sqlite3_progress_handler(db, STEPS, past_deadline, run);
-	int rc = sqlite3_prepare_v2(db, sql_count, -1, &st, NULL);
+	sqlite3_stmt *st;
+	sqlite3_progress_handler(in->db, STEPS, past_deadline, run);
+	int rc = index_view_take(in, sql_count, &st);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_text(st, 1, b->match.ptr, (int)b->match.len,
 		    SQLITE_STATIC);
@@ -378,9 +382,9 @@ count_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t rows)
 		if (rc == SQLITE_ROW)
 			run->total += (uint64_t)sqlite3_column_int64(st, 0);
 	}
-	enum res r = res_of_step(run, db, rc);
-	sqlite3_finalize(st);
-	sqlite3_progress_handler(db, 0, NULL, NULL);
+	enum res r = res_of_step(run, in->db, rc);
+	index_view_give(in, st);
+	sqlite3_progress_handler(in->db, 0, NULL, NULL);
 	return r;
 }
 
@@ -404,12 +408,12 @@ out_of_span(const struct run *run, const struct shard_view *v)
 }
 
 static enum res
-one_db(struct run *run, struct shard_view *v, sqlite3 *db, uint64_t rows,
-    uint64_t below)
+one_db(struct run *run, struct shard_view *v, struct index_view *in,
+    uint64_t rows, uint64_t below)
 {
 	if (run->options == NULL && run->each == NULL)
-		return count_db(run, v, db, rows);
-	return search_db(run, v, db, below);
+		return count_db(run, v, in, rows);
+	return search_db(run, v, in, below);
 }
 
 static enum res
@@ -425,9 +429,9 @@ search_shard(struct run *run, struct shard_view *v, uint64_t below,
 		return RES_OK;
 	enum res r = RES_OK;
 	if (v->tail != NULL)
-		r = one_db(run, v, index_handle(v->tail), tail_rows, below);
-	if (r == RES_OK && v->db != NULL && !run->full)
-		r = one_db(run, v, v->db, v->position.messages, below);
+		r = one_db(run, v, &v->tail_index, tail_rows, below);
+	if (r == RES_OK && v->index.db != NULL && !run->full)
+		r = one_db(run, v, &v->index, v->position.messages, below);
 	return r;
 }
 

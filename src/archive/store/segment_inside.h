@@ -33,6 +33,7 @@ struct segment_reader {
 	struct unpacker *unpacker;
 	struct segment_mark *marks;
 	size_t mark_count, mark_cap;
+	struct segment_mark last; /* the frame last looked at; offset 0: none */
 	struct segment_dictionary dictionaries[SEGMENT_MAX_DICTIONARIES];
 	size_t dictionary_count;
 };

@@ -168,6 +168,7 @@ segment_reader_sync(const struct segment_reader *r, struct err *err)
 static void
 remember(struct segment_reader *r, const struct segment_frame *f)
 {
+	r->last = (struct segment_mark){ f->header.number, f->offset };
 	if (r->mark_count > 0 &&
 	    f->header.number < r->marks[r->mark_count - 1].number + MARK_EVERY)
 		return;
@@ -294,7 +295,7 @@ segment_reader_next(struct segment_reader *r, struct segment_walk *w,
 	return RES_OK;
 }
 
-/* The last mark at or before `number`. */
+/* The last frame seen at or before `number`, as far as it is known. */
 static uint64_t
 nearest(const struct segment_reader *r, uint64_t number)
 {
@@ -306,7 +307,11 @@ nearest(const struct segment_reader *r, uint64_t number)
 		else
 			high = middle;
 	}
-	return low > 0 ? r->marks[low - 1].offset : SHARD_HEADER_BYTES;
+	const struct segment_mark *m = low > 0 ? &r->marks[low - 1] : NULL;
+	if (r->last.offset != 0 && r->last.number <= number &&
+	    (m == NULL || r->last.number > m->number))
+		m = &r->last;
+	return m != NULL ? m->offset : SHARD_HEADER_BYTES;
 }
 
 enum res
