@@ -5,6 +5,33 @@
 #include "archive/store/store.h"
 #include "archive_test.h"
 
+static inline int
+test_no_sync(const struct archive_io *io, int fd)
+{
+	(void)io;
+	(void)fd;
+	return 0;
+}
+
+static inline int
+test_no_sync_dir(const struct archive_io *io, const char *path)
+{
+	(void)io;
+	(void)path;
+	return 0;
+}
+
+/* The system without waiting for the disk. */
+static inline const struct archive_io *
+test_fast_io(void)
+{
+	static struct archive_io io;
+	io = archive_io_system;
+	io.fdatasync = io.fsync = test_no_sync;
+	io.fsync_dir = test_no_sync_dir;
+	return &io;
+}
+
 /* Submit a body with this META; type 0 is a message. */
 static inline enum res
 test_submit_as(struct store *s, uint8_t type, const char *family,

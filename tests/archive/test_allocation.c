@@ -13,32 +13,6 @@
 #include "store_test.h"
 
 /* Crashes are tested elsewhere, and this is done thousands of times. */
-static int
-no_sync(const struct archive_io *io, int fd)
-{
-	(void)io;
-	(void)fd;
-	return 0;
-}
-
-static int
-no_sync_dir(const struct archive_io *io, const char *path)
-{
-	(void)io;
-	(void)path;
-	return 0;
-}
-
-static const struct archive_io *
-fast_io(void)
-{
-	static struct archive_io io;
-	io = archive_io_system;
-	io.fdatasync = io.fsync = no_sync;
-	io.fsync_dir = no_sync_dir;
-	return &io;
-}
-
 struct life {
 	char path[PATH_MAX];
 	unsigned long long next, acknowledged[64];
@@ -101,7 +75,7 @@ one_life(struct life *l, long n)
 	struct err err = { "" };
 	const struct store_options o = { .path = l->path,
 		.retry_us = 1,
-		.io = fast_io(),
+		.io = test_fast_io(),
 		.clock = { TEST_TIME } };
 	atomic_store(&nth_malloc, n + 1);
 	if (store_open(&o, &err, &s) == RES_OK) {
@@ -124,7 +98,7 @@ judge(const struct life *l, long n)
 	struct err err = { "" };
 	const struct store_options o = { .path = l->path,
 		.retry_us = 1,
-		.io = fast_io(),
+		.io = test_fast_io(),
 		.clock = { TEST_TIME } };
 	if (store_open(&o, &err, &s) != RES_OK)
 		fail_msg("allocation %ld: %s", n, err.text);

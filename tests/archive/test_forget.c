@@ -55,18 +55,8 @@ submit(struct store *s, int n, uint64_t *out_id)
 }
 
 static int
-no_sync(const struct archive_io *io, int fd)
-{
-	(void)io;
-	(void)fd;
-	return 0;
-}
-
-static int
 set_up(void **state)
 {
-	struct archive_io fast = archive_io_system;
-	fast.fdatasync = no_sync;
 	static struct fixture f;
 	struct store *s;
 	struct err err = { "" };
@@ -74,7 +64,7 @@ set_up(void **state)
 	f.count = 0;
 	scratch_make(f.path);
 	const struct store_options o = {
-		.path = f.path, .clock = { TEST_TIME }, .io = &fast
+		.path = f.path, .clock = { TEST_TIME }, .io = test_fast_io()
 	};
 	assert_ok(store_open(&o, &err, &s));
 	for (int i = 0; i < MESSAGES; i++) {

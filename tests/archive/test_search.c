@@ -260,6 +260,7 @@ reopen_without_index(struct fixture *f)
 {
 	const struct store_options o = { .path = f->path,
 		.without_index = true,
+		.io = test_fast_io(),
 		.clock = { TEST_TIME } };
 	struct err err = { "" };
 	store_close(&f->store);
@@ -319,6 +320,30 @@ test_large_tail(void **state)
 	archive_reader_close(&f->reader);
 	assert_int_equal(count_unnamed_files(), 0);
 	arena_free(&a);
+}
+
+/* Who takes all out gets all of it, too. */
+static void
+test_long_tail(void **state)
+{
+	struct fixture *f = *state;
+	enum { MESSAGES = READER_MAX_TAIL + 10 };
+	struct search_options o = { .limit = 2 * MESSAGES };
+	struct err err = { "" };
+	char text[200];
+	reopen_without_index(f);
+	for (unsigned i = 0; i < MESSAGES; i++)
+		submit(f, TEST_TIME + i, "u@example.org", "dkim=pass", "::1",
+		    test_sized_text(text, sizeof text, i, 100));
+	assert_ok(archive_reader_open(f->path, &err, &f->reader));
+	assert_ok(query_parse(f->a, STR("message"), NOW, &err, &f->q));
+	for (int batch = 0; batch < 2; batch++) {
+		o.batch = batch;
+		assert_ok(archive_search(f->reader, f->a, f->q, &o, &err,
+		    &f->hits, &f->count, &f->cursor, &f->coverage));
+		assert_int_equal(f->count + f->coverage.unapplied, MESSAGES);
+		assert_int_equal(f->coverage.unapplied == 0, batch);
+	}
 }
 
 /* Nor are the tails of many shards kept. */
@@ -810,6 +835,7 @@ main(void)
 		TEST(test_language_after_close),
 		TEST(test_batch),
 		TEST(test_large_tail),
+		TEST(test_long_tail),
 		TEST(test_many_tails),
 		TEST(test_reindex_killed),
 		TEST(test_reindex_damaged),

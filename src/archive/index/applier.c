@@ -144,9 +144,11 @@ apply_batch(struct applier *a, uint64_t durable, bool *out_more,
 		return RES_OK;
 	}
 	enum res r = index_begin(a->index, err);
+	int64_t until_us = clock_mono_us() + APPLIER_BATCH_US;
 	*out_more = true;
 	ahead_begin(a->ahead, at.offset, at.frames, durable);
-	for (size_t n = 0; r == RES_OK && n < APPLIER_BATCH && *out_more; n++) {
+	for (size_t n = 0; r == RES_OK && *out_more && n < APPLIER_BATCH &&
+	    (n == 0 || clock_mono_us() < until_us); n++) {
 		const struct ahead_item *item = ahead_take(a->ahead);
 		if (item->skipped) {
 			alarm_line(a, "damaged frames are not indexed", "");

@@ -18,8 +18,11 @@
 #include "base/err.h"
 #include "base/res.h"
 
-/* Messages a transaction: beyond that FTS5 gains nothing. */
+/* Messages a transaction: beyond that FTS5 gains nothing. One that takes long
+ * ends before, so that being killed again and again does not keep the index
+ * where it is. */
 #define APPLIER_BATCH 1000
+#define APPLIER_BATCH_US 250000
 /* Importers wait above this many un-applied messages (see
  * applier_throttled): searches read that many frames within their 2 s. */
 #define APPLIER_MAX_BEHIND 5000

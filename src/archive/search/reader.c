@@ -383,8 +383,14 @@ read_tail(struct archive_reader *r, struct shard_view *v, int64_t by_us,
 	if (res != RES_OK)
 		return res;
 	uint64_t count = index_position(v->tail)->messages;
+	uint64_t most = READER_MAX_TAIL, end = UINT64_MAX;
+	if (by_us == INT64_MAX) {
+		most = UINT64_MAX;
+		/* what comes meanwhile might come faster than it is read */
+		res = segment_reader_size(v->segment, &end);
+	}
 	unsigned tries = 0;
-	while (res == RES_OK && count < READER_MAX_TAIL &&
+	while (res == RES_OK && count < most && v->tail_upto < end &&
 	    clock_mono_us() < by_us) {
 		res = tail_frame(r, v, err);
 		/* a group is written in order: if there is more behind, what

@@ -12,8 +12,9 @@
 #define READER_MAX_OPEN 48
 /* Tails that are kept: some MB each. Usually a family has one. */
 #define READER_MAX_TAILS 3
-/* A tail is read up to here, by who answers a person also no longer than this;
- * what is behind it counts as unapplied. */
+/* Who answers a person reads a tail up to here and no longer than this; what
+ * is behind it counts as unapplied. Who takes all out reads what is there when
+ * it begins. */
 #define READER_MAX_TAIL    5000
 #define READER_TAIL_US     2000000
 /* How often a search looks again at what is being written. */
@@ -56,7 +57,7 @@ HN_CHECK enum res reader_segment(
 /* Index and tail of one moment: a read transaction is open until reader_end.
  * Without an index, or with one that cannot be used (a note says why), db is
  * NULL and all of the segment is tail, as far as a tail goes, or can be read
- * until `by_us` (monotonic; INT64_MAX: however long it takes). */
+ * until `by_us` (monotonic; INT64_MAX: all of it, however long it takes). */
 HN_CHECK enum res reader_begin(struct archive_reader *r, struct shard_view *v,
     int64_t by_us, struct err *err);
 void reader_end(struct shard_view *v);
