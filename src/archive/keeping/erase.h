@@ -44,11 +44,4 @@ HN_CHECK enum res archive_erase(struct store *s,
     const struct erase_request *rq, struct err *err,
     struct erase_outcome *out);
 
-/* Shards with an erasure that a crash left under way: recovery takes their
- * frames as they are. */
-size_t erase_pending(struct store *s);
-/* Bring these to their end, or take them back; what goes wrong is told to the
- * store's alarm and tried again at the next start. */
-void erase_finish_pending(struct store *s, const atomic_bool *stop);
-
 #endif

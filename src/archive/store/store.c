@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/keeping/erase.h"
+#include "archive/keeping/erase_finish.h"
 #include "archive/keeping/expire.h"
 #include "archive/proof/notary.h"
 #include "archive/store/netfs.h"
