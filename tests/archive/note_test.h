@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "archive/format/note.h"
-#include "hn_test.h"
+#include "key_test.h"
 #include "keys/keyring.h"
 
 #define NOTE_TEST_KEYS 6
@@ -19,27 +19,6 @@ struct note_test {
 	size_t count;
 };
 
-static inline int
-note_test_file(void)
-{
-	char name[256];
-	const char *tmp = getenv("TMPDIR");
-	struct privkey *k = NULL;
-	struct buf pem;
-	snprintf(name, sizeof name, "%s/noteXXXXXX",
-	    tmp != NULL ? tmp : "/tmp");
-	int fd = mkstemp(name);
-	assert_true(fd >= 0);
-	unlink(name);
-	buf_init(&pem, PRIVKEY_MAX_FILE);
-	assert_ok(privkey_generate(KEY_ED25519, 0, NULL, &k));
-	assert_ok(privkey_to_pem(k, &pem));
-	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
-	buf_done(&pem);
-	privkey_free(&k);
-	return fd;
-}
-
 /* One more key, used from `since_s` on. */
 static inline void
 note_test_add(struct note_test *t, long long since_s)
@@ -50,7 +29,7 @@ note_test_add(struct note_test *t, long long since_s)
 		.selector = str_c(t->times[t->count]),
 		.state = KEY_STATE_ACTIVE,
 		.notes = true,
-		.fd = note_test_file(),
+		.fd = test_key_fd(KEY_ED25519),
 		.path = STR("test") };
 	t->count++;
 	const struct keydir d = { t->count, t->files };

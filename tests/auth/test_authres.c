@@ -1,27 +1,9 @@
-#include "hn_test.h"
+#include "arena_test.h"
 
 #include <stdio.h>
 
 #include "auth/authres.h"
 #include "mail/header.h"
-
-static struct arena *arena;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	arena = arena_new(0);
-	return arena == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* --- writing -------------------------------------------------------------- */
 static void

@@ -7,32 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hn_test.h"
+#include "key_test.h"
 
-/* A key file without a folder: an unlinked file, its offset at the end. */
 static struct keyfile
 file_of(const char *domain, const char *selector, enum key_type type,
     enum key_state key_state)
 {
-	char name[256];
-	const char *tmp = getenv("TMPDIR");
-	struct privkey *k = NULL;
-	struct buf pem;
-	snprintf(name, sizeof name, "%s/keyringXXXXXX",
-	    tmp != NULL ? tmp : "/tmp");
-	int fd = mkstemp(name);
-	assert_true(fd >= 0);
-	unlink(name);
-	buf_init(&pem, PRIVKEY_MAX_FILE);
-	assert_ok(privkey_generate(type, 1024, NULL, &k));
-	assert_ok(privkey_to_pem(k, &pem));
-	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
-	buf_done(&pem);
-	privkey_free(&k);
 	return (struct keyfile){ .domain = str_c(domain),
 		.selector = str_c(selector),
 		.state = key_state,
-		.fd = fd,
+		.fd = test_key_fd(type),
 		.path = str_c(selector) };
 }
 

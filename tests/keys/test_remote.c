@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/packet.h"
-#include "hn_test.h"
+#include "key_test.h"
 #include "keys/keyring.h"
 
 #define SECOND 1000000
@@ -29,25 +29,10 @@ attach(struct signer *client)
 static struct keyfile
 file_of(const char *domain, const char *selector)
 {
-	char name[256];
-	const char *tmp = getenv("TMPDIR");
-	struct privkey *k = NULL;
-	struct buf pem;
-	snprintf(name, sizeof name, "%s/remoteXXXXXX",
-	    tmp != NULL ? tmp : "/tmp");
-	int fd = mkstemp(name);
-	assert_true(fd >= 0);
-	unlink(name);
-	buf_init(&pem, PRIVKEY_MAX_FILE);
-	assert_ok(privkey_generate(KEY_ED25519, 0, NULL, &k));
-	assert_ok(privkey_to_pem(k, &pem));
-	assert_int_equal(write(fd, pem.ptr, pem.len), (ssize_t)pem.len);
-	buf_done(&pem);
-	privkey_free(&k);
 	return (struct keyfile){ .domain = str_c(domain),
 		.selector = str_c(selector),
 		.state = KEY_STATE_ACTIVE,
-		.fd = fd,
+		.fd = test_key_fd(KEY_ED25519),
 		.path = str_c(selector) };
 }
 

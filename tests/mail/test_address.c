@@ -1,28 +1,10 @@
-#include "hn_test.h"
+#include "arena_test.h"
 
 #include <stdio.h>
 
 #include "base/buf.h"
 #include "mail/address.h"
 #include "mail/scan.h"
-
-static struct arena *arena;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	arena = arena_new(0);
-	return arena == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 /* "display|local|domain" per address, ";" between. */
 static struct str

@@ -1,25 +1,7 @@
-#include "hn_test.h"
+#include "arena_test.h"
 
 #include "base/buf.h"
 #include "mail/domain.h"
-
-static struct arena *arena;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	arena = arena_new(0);
-	return arena == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	arena_free(&arena);
-	return 0;
-}
 
 static void
 test_normalize(void **state)
