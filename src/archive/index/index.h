@@ -110,7 +110,8 @@ HN_CHECK enum res index_optimize(struct index_writer *w, struct err *err);
  * RES_DENIED: it was left by a crash and cannot be recovered by us (the line
  * in `err` says what to do); RES_AGAIN: it changed under us. */
 HN_CHECK enum res index_open_read(const char *shard_dir,
-    const struct shard_header *shard, struct err *err, sqlite3 **out);
+    const struct shard_header *shard, struct err *err,
+    struct index_view *out);
 HN_CHECK enum res index_read_position(
     struct index_view *v, struct index_position *out);
 /* How many damaged ranges it knows of, and the first of them. */

@@ -24,27 +24,27 @@ is_empty(sqlite3 *db)
 
 static enum res
 try_read(const char *path, const struct shard_header *shard, struct err *err,
-    sqlite3 **out)
+    struct index_view *out)
 {
-	sqlite3 *db = NULL;
+	struct index_view v = { .db = NULL };
 	struct index_position position;
-	enum res r = index_connect(path, SQLITE_OPEN_READONLY, err, &db);
+	enum res r = index_connect(path, SQLITE_OPEN_READONLY, err, &v.db);
 	if (r != RES_OK)
 		return r;
-	r = index_read_state(db, shard, &position);
-	if (r == RES_UNSUPPORTED && is_empty(db)) {
-		sqlite3_close(db);
+	r = index_view_state(&v, shard, &position);
+	if (r == RES_UNSUPPORTED && is_empty(v.db)) {
+		index_view_close(&v);
 		return RES_NOTFOUND;
 	}
 	if (r != RES_OK) {
 		err_set(err, "%s: %s", path, r == RES_UNSUPPORTED
 			? "of another version: it is rebuilt by hanaperd or "
 			  "`hanaper archive reindex`"
-			: sqlite3_errmsg(db));
-		sqlite3_close(db);
+			: sqlite3_errmsg(v.db));
+		index_view_close(&v);
 		return r;
 	}
-	*out = db;
+	*out = v;
 	return RES_OK;
 }
 
@@ -79,7 +79,7 @@ recover_wal(const char *dir, const char *path, struct err *err)
 
 enum res
 index_open_read(const char *dir, const struct shard_header *shard,
-    struct err *err, sqlite3 **out)
+    struct err *err, struct index_view *out)
 {
 	char path[PATH_MAX];
 	unsigned number;

@@ -162,7 +162,7 @@ applied_offset(const struct copy *c)
 	struct err unused = { "" };
 	struct index_position p = { .offset = 0 };
 	if (index_open_read(c->b->from, segment_reader_shard(c->src), &unused,
-		&v.db) == RES_OK &&
+		&v) == RES_OK &&
 	    index_read_position(&v, &p) != RES_OK)
 		p.offset = 0;
 	index_view_close(&v);

@@ -77,10 +77,8 @@ frame_of(struct archive_reader *r, uint64_t id, struct err *err,
 	/* an index only says where; without one the segment is walked */
 	if (v->index.db == NULL) {
 		struct err unused = { "" };
-		enum res opened = index_open_read(
-		    v->entry.dir, &v->entry.header, &unused, &v->index.db);
-		if (opened != RES_OK)
-			v->index.db = NULL;
+		(void)!index_open_read(
+		    v->entry.dir, &v->entry.header, &unused, &v->index);
 		v->generation = 0;
 	}
 	uint64_t offset = indexed_offset(&v->index, number);

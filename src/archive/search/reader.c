@@ -203,7 +203,7 @@ open_db(struct shard_view *v, struct err *err)
 	v->generation = 0;
 	if (r != RES_OK)
 		return r;
-	r = index_open_read(v->entry.dir, &v->entry.header, err, &v->index.db);
+	r = index_open_read(v->entry.dir, &v->entry.header, err, &v->index);
 	if (r == RES_OK)
 		v->generation = newest;
 	return r;
