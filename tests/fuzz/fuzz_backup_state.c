@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "archive/keeping/backup_shard.h"
+#include "archive/keeping/backup_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,25 +3,8 @@
 #ifndef ARCHIVE_BACKUP_SHARD_H
 #define ARCHIVE_BACKUP_SHARD_H
 
-#include "archive/format/merkle.h"
 #include "archive/keeping/backup.h"
-
-#define BACKUP_STATE "backup" /* the file in each shard of a backup */
-
-/* How far a shard has been copied and verified. */
-struct backup_state {
-	uint64_t bytes, frames; /* 0 bytes: nothing yet */
-	uint64_t last;          /* offset of the last frame; 0: none */
-	struct merkle tree;
-	bool holes;             /* damage: the tree is not complete */
-};
-/* RES_NOTFOUND: no file; RES_CORRUPT. */
-HN_CHECK enum res backup_state_read(
-    const char *dir, struct backup_state *out);
-
-/* The text of the file. RES_CORRUPT. */
-HN_CHECK enum res backup_state_parse(
-    struct str text, struct backup_state *out);
+#include "archive/keeping/backup_state.h"
 
 struct backup_shard {
 	const struct backup_options *o;
