@@ -11,6 +11,7 @@ mail to any recipient is delivered by virtual(8) into one Maildir.
 Needs root (chroot) and the packages postfix and its users. `why_not()` says
 what is missing. Used by contrib/try and by the tests beside it.
 """
+import json
 import os
 import pwd
 import re
@@ -25,6 +26,7 @@ NOT_CHROOTED = {"qmgr", "proxymap", "proxywrite", "local", "virtual",
                 "postlog"}
 # name, private, wake-up, process limit, program: Debian's list.
 SERVICES = """
+pickup n 60 1 pickup
 cleanup n - 0 cleanup
 qmgr n 300 1 qmgr
 tlsmgr - 1000? 1 tlsmgr
@@ -79,8 +81,10 @@ class Refused(Exception):
 
 
 class Postfix:
-    def __init__(self, top, settings=None):
+    def __init__(self, top, settings=None, services=()):
+        """`services`: lines more for master.cf."""
         self.top = top
+        self.services = services
         self.etc = os.path.join(top, "etc")
         self.queue = os.path.join(top, "queue")
         self.data = os.path.join(top, "data")
@@ -157,6 +161,8 @@ class Postfix:
                 out.write(f"{name} unix {private} {unpriv} {chroot} {wake} "
                           f"{limit} {program}\n")
             out.write("postlog unix-dgram n - n - 1 postlogd\n")
+            for line in self.services:
+                out.write(line + "\n")
 
     def _postfix(self, *command):
         return subprocess.run(
@@ -252,6 +258,32 @@ class Postfix:
     def send(self, raw, sender, recipients, client=None, login=None):
         with self.session(client, login) as smtp:
             return self.submit(smtp, raw, sender, recipients)
+
+    def sendmail(self, path):
+        """Make `path` a sendmail command of this instance, for root."""
+        with open(path, "w") as out:
+            out.write(f'#!/bin/sh\nexec /usr/sbin/sendmail -C {self.etc} "$@"\n')
+        os.chmod(path, 0o755)
+
+    def queued(self):
+        """Queue ids of what is not delivered yet."""
+        done = subprocess.run(
+            ["/usr/sbin/postqueue", "-c", self.etc, "-j"],
+            capture_output=True, text=True)
+        return [json.loads(line)["queue_id"]
+                for line in done.stdout.splitlines()]
+
+    def flush(self):
+        """Try again now what was deferred."""
+        subprocess.run(["/usr/sbin/postqueue", "-c", self.etc, "-f"],
+                       check=True, capture_output=True)
+
+    def wait_empty(self):
+        deadline = time.monotonic() + DELIVERY_SECONDS
+        while self.queued():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.queued()} stay: {self.tail()}")
+            time.sleep(0.05)
 
     # ---- mail out ----
 

@@ -71,7 +71,8 @@ def why_not():
 
 
 class Rig:
-    def __init__(self, settings=None, socket_kind="unix", postfix_settings=None):
+    def __init__(self, settings=None, socket_kind="unix", postfix_settings=None,
+                 services=()):
         self.top = tempfile.mkdtemp(prefix="hanaper-e2e.")
         os.chmod(self.top, 0o755)
         self.settings = settings or {}
@@ -80,7 +81,7 @@ class Rig:
             "hanaper.conf", "zone", "keys", "state", "archive", "foreign",
             "daemon.log")}
         self.mta = postfix.Postfix(os.path.join(self.top, "postfix"),
-                                   postfix_settings)
+                                   postfix_settings, services)
         self.port = postfix.free_port()
         self.daemon = None
         self._log = None
