@@ -1,5 +1,7 @@
 #include "archive/keeping/audit.h"
 
+#include <time.h>
+
 #include "archive/store/segment_reader.h"
 #include "archive/store/store_dir.h"
 #include "base/codec.h"
@@ -86,6 +88,11 @@ decode(struct arena *a, struct str meta, struct audit_event *e)
 	return decode_ids(a, meta, e);
 }
 
+/* Places of a shard that are not whole are looked at again so often in all:
+ * the next event may just be written. */
+#define TRIES  20
+#define TRY_NS 5000000L
+
 struct walk {
 	uint64_t from;       /* frame */
 	bool only_intents, stop;
@@ -94,6 +101,7 @@ struct walk {
 	uint64_t unreadable;
 };
 
+/* RES_CORRUPT: this event cannot be read. */
 static enum res
 visit(struct walk *w, struct segment_reader *reader,
     const struct segment_frame *f)
@@ -115,34 +123,64 @@ visit(struct walk *w, struct segment_reader *reader,
 	entry.meta = c.meta;
 	if (r == RES_OK)
 		w->stop = !w->each(w->context, &entry);
-	else if (r != RES_NOMEM) {
-		w->unreadable++;
-		r = RES_OK;
-	}
 	arena_free(&a);
-	return r;
+	return r == RES_OK || r == RES_NOMEM ? r : RES_CORRUPT;
+}
+
+/* An event behind something that is damaged. */
+static enum res
+visit_behind(struct walk *w, struct segment_reader *reader,
+    const struct segment_frame *f)
+{
+	enum res r = visit(w, reader, f);
+	w->unreadable += r == RES_CORRUPT;
+	return r == RES_CORRUPT ? RES_OK : r;
+}
+
+/* The next event. RES_NOTFOUND: the end. */
+static enum res
+step(struct walk *w, struct segment_reader *reader, struct segment_walk *at,
+    unsigned *tries)
+{
+	const struct timespec pause = { 0, TRY_NS };
+	struct segment_frame f;
+	for (;;) {
+		struct segment_walk before = *at;
+		enum res r = segment_reader_next(reader, at, &f);
+		bool whole = at->damaged == before.damaged;
+		if (r == RES_OK && whole) {
+			r = visit(w, reader, &f);
+			whole = r != RES_CORRUPT;
+		}
+		if (whole || r == RES_NOMEM)
+			return r;
+		if (*tries == TRIES) {
+			w->unreadable++;
+			return r == RES_OK ? visit_behind(w, reader, &f) :
+			    r == RES_CORRUPT ? RES_OK : r;
+		}
+		++*tries;
+		*at = before;
+		nanosleep(&pause, NULL);
+	}
 }
 
 static enum res
 walk_shard(struct walk *w, const char *dir)
 {
 	struct segment_reader *reader;
-	struct segment_frame f;
 	struct err ignored = { "" };
 	struct segment_walk at = SEGMENT_WALK;
+	unsigned tries = 0;
 	enum res r = segment_reader_open(dir, NULL, &ignored, &reader);
 	if (r != RES_OK) {
 		w->unreadable++;
 		return r == RES_NOMEM ? r : RES_OK;
 	}
-	while (!w->stop && r == RES_OK) {
-		r = segment_reader_next(reader, &at, &f);
-		if (r == RES_OK)
-			r = visit(w, reader, &f);
-	}
-	w->unreadable += at.damaged;
+	while (!w->stop && r == RES_OK)
+		r = step(w, reader, &at, &tries);
 	segment_reader_close(&reader);
-	return r == RES_NOTFOUND || r == RES_CORRUPT ? RES_OK : r;
+	return r == RES_NOTFOUND ? RES_OK : r;
 }
 
 enum res
