@@ -187,6 +187,18 @@ class Rig:
                         out.append(raw.read())
             return out
 
+    def explain(self, ident):
+        """What `hanaper explain` says of a message, awaited: the MTA has its
+        answer before the decision is written down."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            done = self.hanaper("explain", "-c", self.path["hanaper.conf"],
+                                ident, statuses=(0, 66))
+            if done.returncode == 0:
+                return done.stdout.decode(errors="surrogateescape")
+            assert time.monotonic() < deadline, done.stderr
+            time.sleep(0.05)
+
     # ---- the daemon ----
 
     def start(self, milters=None):

@@ -104,9 +104,7 @@ def refused(code, words, **how):
 
 
 def explained(ident, words):
-    said = rig().hanaper("explain", "-c", rig().path["hanaper.conf"],
-                         ident).stdout.decode()
-    tap.check_in(words, said, "explanation")
+    tap.check_in(words, rig().explain(ident), "explanation")
 
 
 def dmarc_of(copy):
